@@ -1,0 +1,30 @@
+"""Where the time comes from, so that a test can hold it still."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Wall time in epoch seconds (UTC) and monotonic seconds."""
+
+    def now(self) -> float:
+        """Wall time, epoch seconds."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds from an unknown start that never go back."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> float:
+        """Wall time, epoch seconds."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds from an unknown start that never go back."""
+        return time.monotonic()

@@ -1,0 +1,62 @@
+"""Durations as people write them: `500ms`, `90s`, `1h30m`, `2d`, or ISO 8601 `PT5M`."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+_ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+LONGEST = 100 * 365 * 86400.0
+
+
+class Duration(float):
+    """Seconds, never negative. A day is 86,400 seconds, whatever the clocks do."""
+
+
+def parse(text: str) -> Duration:
+    """Seconds of a duration text; ValueError with a hint when it is none."""
+    text = text.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        raise ValueError(f"{text} what? write {text}s or {text}m")
+    if text.startswith("-"):
+        raise ValueError("a duration cannot be negative")
+    seconds = _iso(text) if text.startswith("P") else _short(text)
+    if seconds > LONGEST:
+        raise ValueError("a duration cannot be longer than 100 years")
+    return Duration(seconds)
+
+
+def _short(text: str) -> float:
+    position, total, last = 0, 0.0, float("inf")
+    while position < len(text):
+        part = _PART.match(text, position)
+        if part is None or _UNITS[part[2]] >= last:
+            raise ValueError("write a duration as 500ms, 90s, 5m, 1h30m or 2d")
+        last = _UNITS[part[2]]
+        total += float(part[1]) * last
+        position = part.end()
+    if not text:
+        raise ValueError("write a duration as 500ms, 90s, 5m, 1h30m or 2d")
+    return total
+
+
+def _iso(text: str) -> float:
+    found = _ISO.fullmatch(text)
+    if found is None or not any(found.groups()) or text.endswith("T"):
+        raise ValueError("not an ISO 8601 duration; write PT90S, PT1H30M or P2D")
+    return sum(float(value or 0) * unit for value, unit in zip(found.groups(), (604800, 86400, 3600, 60, 1), strict=True))
+
+
+def spell(seconds: float) -> str:
+    """The shortest spelling for people: `1h30m`, `90s` as `1m30s`, `0.25s` as `250ms`."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)}ms" if seconds else "0s"
+    left, parts = round(seconds, 1), []
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if left >= size:
+            parts.append(f"{int(left // size)}{unit}")
+            left = round(left % size, 1)
+    if left:
+        parts.append(f"{left:g}s")
+    return "".join(parts)

@@ -1,0 +1,86 @@
+"""What an engine tells those who watch a run."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from .codec import Json
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    """Base of all events; the tag is the `type` of the JSON document."""
+
+
+class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
+    """The run has its lease and begins or goes on."""
+
+    run_id: str
+    workflow: str
+    version: str
+    digest: str
+    resumed: bool
+    file: str | None = None
+
+
+class StepStarted(Event, frozen=True, kw_only=True, tag="step.started"):
+    """An attempt of a step begins."""
+
+    path: str
+    id: str
+    verb: str
+    attempt: int
+    at: float
+
+
+class StepFinished(Event, frozen=True, kw_only=True, tag="step.finished"):
+    """A step is over: `succeeded failed skipped recovered cancelled replayed`."""
+
+    path: str
+    id: str
+    verb: str
+    attempt: int
+    status: str
+    duration: float
+    note: str | None = None
+    error: dict[str, Json] | None = None
+
+
+class StepRetrying(Event, frozen=True, kw_only=True, tag="step.retrying"):
+    """An attempt failed and another will follow after `delay` seconds."""
+
+    path: str
+    id: str
+    verb: str
+    attempt: int
+    delay: float
+    error: dict[str, Json]
+
+
+class StepOutput(Event, frozen=True, kw_only=True, tag="step.output"):
+    """A piece of what a child process wrote, for live display; never part of the JSON stream."""
+
+    path: str
+    stream: str
+    text: str
+
+
+class RunFinished(Event, frozen=True, kw_only=True, tag="run.finished"):
+    """The run is over or suspended: `completed failed cancelled sleeping waiting blocked interrupted`."""
+
+    run_id: str
+    status: str
+    exit_status: int
+    outputs: Json = None
+    error: dict[str, Json] | None = None
+    wake_at: float | None = None
+    duration: float = 0.0
+
+
+class Observer(Protocol):
+    """Anything that can be called with an event; what it raises never reaches the run."""
+
+    def __call__(self, event: Event, /) -> None:
+        """See one event."""
+        ...

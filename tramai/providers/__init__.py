@@ -1,0 +1,1 @@
+"""The model services an `ai` step can ask: one file a provider."""

@@ -1,0 +1,282 @@
+"""What a step is: settings as a Struct, behaviour as one async method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import msgspec
+
+from .codec import Json
+from .duration import Duration
+from .errors import Pointer
+from .expression import Condition, Expression, Template, Value
+from .interrupt import Interrupt
+
+T = TypeVar("T")
+
+
+class Replay(StrEnum):
+    """What may be done with an attempt that started and whose end was not seen."""
+
+    REPLAYABLE = "replayable"
+    IDEMPOTENT = "idempotent"
+    NON_REPLAYABLE = "non_replayable"
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often a failed attempt is tried again. `max_attempts` counts all attempts, the first included."""
+
+    max_attempts: int = 3
+    delay: Duration = Duration(1.0)
+    backoff: float = 1.0
+    max_delay: Duration = Duration(300.0)
+    jitter: float = 0.1
+    on: tuple[str, ...] = ()
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an attempt consumed. `cost_usd` None means the price is not known, not that it was free."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The step succeeded with this full record (`result`)."""
+
+    result: Json
+    usage: Usage | None = None
+
+
+class Suspend(msgspec.Struct, frozen=True):
+    """The step cannot end before `until` (epoch seconds; None: until somebody decides)."""
+
+    until: float | None = None
+
+
+class Reject(msgspec.Struct, frozen=True):
+    """A gate is closed: the run ends as failed, with error type `rejected`."""
+
+    reason: str
+
+
+Outcome = Done | Suspend | Reject
+
+ERROR_TYPES = (
+    "timeout network rate_limited auth exit invalid_output limit cancelled rejected unknown_outcome "
+    "expression refused truncated http"
+).split()
+"""First words of the closed error types; `http.404`, `http.4xx`, `exit.3` refine them, plugins add `plugin.*`."""
+
+
+class StepError(Exception):
+    """A failed attempt: `type` is one of the closed error types, `details` go into the `error` record.
+
+    `retry_after`: seconds the other side asked to wait. `hint`: what to do, for people. Never holds a secret.
+    """
+
+    def __init__(
+        self,
+        type: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        retry_after: float | None = None,
+        details: Mapping[str, Json] | None = None,
+        usage: Usage | None = None,
+    ) -> None:
+        self.type = type
+        self.message = message
+        self.hint = hint
+        self.retry_after = retry_after
+        self.details = dict(details or {})
+        self.usage = usage
+        super().__init__(message)
+
+
+class Context(Protocol):
+    """What a running leaf step sees of its run."""
+
+    run_id: str
+    workflow: str
+    path: str
+    attempt: int
+    idempotency_key: str
+    cwd: str
+    """Folder in which the run was started: relative paths of children start here."""
+    folder: str | None
+    """Folder of the workflow file, None when it has none."""
+    deadline: float | None
+    """`time.monotonic()` instant at which the attempt must be over."""
+    env: Mapping[str, str]
+    """The workflow's `env`, rendered."""
+    interrupt: Interrupt
+    log_path: str | None
+    """File for everything a child writes, owner-only; None when the run keeps no logs."""
+
+    def text(self, source: Template) -> str:
+        """Render to text (None is an error, lists and maps become JSON)."""
+        ...
+
+    def value(self, source: Expression | Template | Value) -> Any:
+        """Render to a native JSON value."""
+        ...
+
+    def test(self, condition: Condition) -> bool:
+        """Evaluate a condition; anything but a real boolean is an error."""
+        ...
+
+    def now(self) -> float:
+        """Wall time, epoch seconds, from the run's clock."""
+        ...
+
+    async def once(self, make: Callable[[], Json]) -> Any:
+        """The value `make` gave the first time this step ran: journaled, the same on every attempt and resume."""
+        ...
+
+    async def blocking(self, work: Callable[[], T]) -> T:
+        """Run blocking code that watches `self.interrupt`: in place when nothing else can run, else on a thread."""
+        ...
+
+    def output(self, stream: str, text: str) -> None:
+        """Show a piece of a child's output to whoever watches (redacted, lossy)."""
+        ...
+
+
+class Walk(Protocol):
+    """What a control verb sees: its own place, and the means to run blocks."""
+
+    path: str
+    limit: int
+    """The workflow's `limits.max_parallel_branches`."""
+
+    def value(self, source: Expression | Template | Value) -> Any:
+        """Render to a native JSON value."""
+        ...
+
+    def test(self, condition: Condition) -> bool:
+        """Evaluate a condition; anything but a real boolean is an error."""
+        ...
+
+    async def once(self, make: Callable[[], Json]) -> Any:
+        """The value `make` gave the first time: journaled, the same after every resume."""
+        ...
+
+    async def block(self, block: Block, *, key: str, names: Mapping[str, Json], visible: bool) -> dict[str, Json]:
+        """Run a block in order: `{id: output}`. `visible`: its steps may be read after the container."""
+        ...
+
+    async def fan_out(
+        self, jobs: Sequence[Job], *, window: int, fail_fast: bool, collect: bool
+    ) -> list[dict[str, Json]]:
+        """Run a block per job, at most `window` at once, in order of start and of result.
+
+        A failed job raises after its siblings ended (`fail_fast`: after cancelling them), or with `collect`
+        leaves `{"error": {…}}` in its place.
+        """
+        ...
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One branch or item of a fan-out."""
+
+    key: str
+    block: Block
+    names: dict[str, Any]
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of one verb. The file is named as the verb, the class as the file."""
+
+    scalar: ClassVar[str | None] = None
+    """The field that the scalar form (`shell: make test`) sets."""
+    default_replay: ClassVar[Replay] = Replay.NON_REPLAYABLE
+    pure: ClassVar[bool] = False
+    """No effect outside and cheap: may be computed again for nothing."""
+    straight: ClassVar[bool] = False
+    """`run` never waits on an event loop, only in `ctx.blocking`."""
+    spawns: ClassVar[bool] = False
+    """Starts child processes."""
+    sinks: ClassVar[frozenset[str]] = frozenset()
+    """Fields in which a secret may stand."""
+
+    def replay(self) -> Replay:
+        """The replay policy of these settings, unless the step says otherwise."""
+        return self.default_replay
+
+    def needs_loop(self) -> bool:
+        """Whether these settings need an event loop; default: not `straight`."""
+        return not self.straight
+
+    def output(self, result: Any) -> Json:
+        """What people want of the full record: the default `output`."""
+        return result  # type: ignore[no-any-return]
+
+    async def run(self, ctx: Context) -> Outcome:
+        """Do the step once."""
+        raise NotImplementedError
+
+
+class Control(Step, frozen=True, kw_only=True):
+    """A verb that holds blocks of other steps and decides which of them run."""
+
+    default_replay: ClassVar[Replay] = Replay.REPLAYABLE
+    straight: ClassVar[bool] = True
+
+    def blocks(self) -> tuple[tuple[Pointer, str, Block], ...]:
+        """Every block: its pointer below the verb, a label for people, the block."""
+        raise NotImplementedError
+
+    def binds(self) -> tuple[str, ...]:
+        """Names that its blocks see besides the usual ones: the loop variable, `loop`."""
+        return ()
+
+    def visible(self) -> bool:
+        """Whether steps inside may be read after the container (through `default` or `.status`)."""
+        return False
+
+    async def walk(self, walk: Walk) -> Any:
+        """Run the blocks; the full record (`result`)."""
+        raise NotImplementedError
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A step in its place: the common keys around one verb's settings."""
+
+    id: str
+    verb: str
+    step: Step
+    at: Pointer
+    """Where the step stands in the document."""
+    description: str | None = None
+    when: Condition | None = None
+    retry: Retry | None = None
+    timeout: Duration | None = None
+    output: Value | None = None
+    schema: dict[str, Any] | None = None
+    save: dict[str, Value] = {}
+    replay_as: Replay | None = None
+    """The `replay:` key."""
+
+    @property
+    def replay(self) -> Replay:
+        """What a crashed attempt allows."""
+        return self.replay_as or self.step.replay()
+
+
+class Block:
+    """Steps that run one after another. A class of its own, so that a verb's settings can hold steps."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
+
+    def __iter__(self) -> Any:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)

@@ -1,0 +1,1 @@
+"""What authors of steps, stores and workflows test with."""
