@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -64,6 +64,17 @@ class Reject(msgspec.Struct, frozen=True):
 
 
 Outcome = Done | Suspend | Reject
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something wrong with a verb's settings that a schema cannot say; `pointer` starts at the settings."""
+
+    pointer: Pointer
+    code: str
+    message: str
+    hint: str | None = None
+    severity: str = "error"
+
 
 ERROR_TYPES = (
     "timeout network rate_limited auth exit invalid_output limit cancelled rejected unknown_outcome "
@@ -169,10 +180,14 @@ class Walk(Protocol):
         """Run a block in order: `{id: output}`. `visible`: its steps may be read after the container."""
         ...
 
+    def value_with(self, source: Expression | Template | Value, names: Mapping[str, Any]) -> Any:
+        """Render with further names in scope."""
+        ...
+
     async def fan_out(
         self, jobs: Sequence[Job], *, window: int, fail_fast: bool, collect: bool
-    ) -> list[dict[str, Json]]:
-        """Run a block per job, at most `window` at once, in order of start and of result.
+    ) -> tuple[list[dict[str, Json]], int]:
+        """Run a block per job, at most `window` at once, in order of start and of result; and how many failed.
 
         A failed job raises after its siblings ended (`fail_fast`: after cancelling them), or with `collect`
         leaves `{"error": {…}}` in its place.
@@ -194,8 +209,6 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scalar: ClassVar[str | None] = None
     """The field that the scalar form (`shell: make test`) sets."""
     default_replay: ClassVar[Replay] = Replay.NON_REPLAYABLE
-    pure: ClassVar[bool] = False
-    """No effect outside and cheap: may be computed again for nothing."""
     straight: ClassVar[bool] = False
     """`run` never waits on an event loop, only in `ctx.blocking`."""
     spawns: ClassVar[bool] = False
@@ -206,6 +219,14 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def replay(self) -> Replay:
         """The replay policy of these settings, unless the step says otherwise."""
         return self.default_replay
+
+    def pure(self) -> bool:
+        """No effect outside and cheap: may be computed again for nothing."""
+        return False
+
+    def check(self) -> tuple[Finding, ...]:
+        """What is wrong with these settings beyond their schema."""
+        return ()
 
     def needs_loop(self) -> bool:
         """Whether these settings need an event loop; default: not `straight`."""
@@ -275,8 +296,21 @@ class Block:
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self.nodes = nodes
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def walk(self) -> Iterator[Node]:
+        """Every node, those inside control verbs included, in order of the file."""
+        for node in self.nodes:
+            yield node
+            if isinstance(node.step, Control):
+                for _, _, block in node.step.blocks():
+                    yield from block.walk()
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """A list of steps."""
+        return {"type": "array", "items": {"$ref": "#/$defs/step"}}

@@ -1,0 +1,53 @@
+"""What `parallel` and `foreach` share: the list, its keys and the names an item sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..codec import Json
+from ..expression import Expression, Value
+from ..step import Block, Control, Finding, Job, StepError, Walk
+
+
+def empty(verb: Control) -> tuple[Finding, ...]:
+    """A finding for each block without steps."""
+    return tuple(
+        Finding(at, "TRM346", f"`{label}` has no steps", "add a step, or remove it")
+        for at, label, block in verb.blocks()
+        if not block.nodes
+    )
+
+
+async def jobs(walk: Walk, items: Value, name: str, key: Expression | None, block: Block) -> list[Job]:
+    """Evaluate the list once (journaled) and give every item its identity: `key`, or its index."""
+    found: list[Json] = await walk.once(lambda: _list(walk.value(items)))
+    made, seen = [], set()
+    for index, item in enumerate(found):
+        names = {name: item, "loop": {"index": index + 1, "index0": index, "length": len(found)}}
+        text = str(index) if key is None else _key(walk, key, names, index)
+        if text in seen:
+            raise StepError("expression", f"two items have the key '{text}'", hint="make `key` different for each item")
+        seen.add(text)
+        made.append(Job(text, block, names))
+    return made
+
+
+def _list(value: Any) -> list[Json]:
+    if not isinstance(value, list):
+        raise StepError("expression", f"`items` expected a list, got {kind(value)}")
+    return value
+
+
+def _key(walk: Walk, key: Expression, names: dict[str, Any], index: int) -> str:
+    value = walk.value_with(key, names)
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
+        raise StepError("expression", f"the key of item {index} must be text or a whole number, got {kind(value)}")
+    return str(value)
+
+
+def kind(value: object) -> str:
+    """The JSON name of a value's type, with an article."""
+    if isinstance(value, bool):
+        return "a boolean"
+    names = {str: "a string", int: "a number", float: "a number", list: "a list", dict: "an object", type(None): "null"}
+    return names.get(type(value), type(value).__name__)

@@ -1,0 +1,41 @@
+"""`gate`: go on, or stop the run with a reason."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+
+from ..codec import Json
+from ..expression import Condition, Template
+from ..step import Context, Done, Outcome, Reject, Replay, Step
+
+
+class Gate(Step, frozen=True, kw_only=True):
+    """Let the run pass only while a condition holds."""
+
+    scalar: ClassVar[str | None] = "check"
+    default_replay: ClassVar[Replay] = Replay.REPLAYABLE
+    straight: ClassVar[bool] = True
+
+    check_: Annotated[
+        Condition,
+        msgspec.Meta(description="Must be true for the run to go on.", examples=["${{ inputs.score >= 0.8 }}"]),
+    ] = msgspec.field(name="check")
+    reason: Annotated[Template, msgspec.Meta(description="Shown to whoever reads the rejected run.")] = Template(
+        "the gate is closed"
+    )
+
+    def pure(self) -> bool:
+        """A policy has no effect."""
+        return True
+
+    def output(self, result: Any) -> Json:
+        """The decision."""
+        return result  # type: ignore[no-any-return]
+
+    async def run(self, ctx: Context) -> Outcome:
+        """Decide by policy."""
+        if not ctx.test(self.check_):
+            return Reject(ctx.text(self.reason))
+        return Done({"decision": "approved", "by": "policy", "at": ctx.now(), "comment": None, "data": None})
