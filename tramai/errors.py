@@ -139,20 +139,6 @@ class ExtraMissing(TramaiError):
     exit_status = 3
 
 
-class StepFailed(TramaiError):
-    """step '{path}' failed: {reason}"""
-
-    code = "TRM401"
-    exit_status = 1
-
-
-class LimitReached(TramaiError):
-    """the limit {limit} of {value} was reached at step '{path}'"""
-
-    code = "TRM402"
-    exit_status = 1
-
-
 class DefinitionChanged(TramaiError):
     """the definition of run {run_id} has changed since it started"""
 

@@ -49,6 +49,10 @@ class Interrupt:
         if self.reason is not None:
             callback()
 
+    def clear_callbacks(self) -> None:
+        """Forget who wanted to be called."""
+        self._callbacks.clear()
+
     def close(self) -> None:
         """Give the descriptors back."""
         for end in (self._reader, self._writer):

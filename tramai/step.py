@@ -148,8 +148,11 @@ class Context(Protocol):
         """The value `make` gave the first time this step ran: journaled, the same on every attempt and resume."""
         ...
 
-    async def blocking(self, work: Callable[[], T]) -> T:
-        """Run blocking code that watches `self.interrupt`: in place when nothing else can run, else on a thread."""
+    async def blocking(self, work: Callable[[], T], *, grace: float = 60.0) -> T:
+        """Run blocking code that watches `self.interrupt`: in place when nothing else can run, else on a thread.
+
+        When the attempt is cancelled the interrupt is set and the code has `grace` seconds to end by itself.
+        """
         ...
 
     def output(self, stream: str, text: str) -> None:

@@ -53,7 +53,7 @@ class Local(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
             return Done(ctx.value(self.value)) if self.value is not None else Done(None)
         arguments = {name: ctx.value(value) for name, value in (self.with_ or {}).items()}
         name, folder = self.call, ctx.folder
-        return Done(await ctx.blocking(lambda: _call(name, folder, arguments)))
+        return Done(await ctx.blocking(lambda: _call(name, folder, arguments), grace=0.0))
 
 
 def _call(name: str, folder: str | None, arguments: dict[str, Json]) -> Any:

@@ -1,0 +1,486 @@
+"""The Host with a store: leaf steps are attempted, retried and journaled here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from .clock import Clock
+from .codec import Json, NotJson, decode, encode
+from .driver import Driver, Interrupted, Loop
+from .event import Event, Observer, StepFinished, StepOutput, StepRetrying, StepStarted
+from .expression import Condition, Expression, ExpressionError, Missing, Template, Value, evaluate, render_text, test
+from .interpreter import StepFailed, Suspended, View, failure, finish
+from .interrupt import Interrupt
+from .journal import Journal, Past
+from .plan import Plan
+from .redact import Redactor
+from .step import Done, Node, Outcome, Reject, Replay, Retry, StepError, Suspend, Usage, matches
+from .store import Mark, Record, Run
+
+T = TypeVar("T")
+
+ONCE = Retry(max_attempts=1)
+OUT_OF_TIME = "the run reached its limit of running time (limits.timeout)"
+
+
+class StoreHost:
+    """Implements `interpreter.Host` over a journal and a driver."""
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        run: Run,
+        journal: Journal,
+        driver: Driver,
+        clock: Clock,
+        interrupt: Interrupt,
+        hurry: Interrupt,
+        observers: Sequence[Observer],
+        redactor: Redactor,
+        env: Mapping[str, str],
+        logs: str | None,
+        wait: float,
+        run_deadline: float | None,
+    ) -> None:
+        self.plan = plan
+        self.run_id = run.run_id
+        self.cwd = run.cwd
+        self.folder = os.path.dirname(os.path.abspath(run.file)) if run.file else None
+        self.journal = journal
+        self.driver = driver
+        self.clock = clock
+        self.interrupt = interrupt
+        self.hurry = hurry
+        self.redactor = redactor
+        self.env = env
+        self.logs = logs
+        self.wait = wait
+        self.run_deadline = run_deadline
+        self.limit = plan.workflow.limits.max_parallel_branches
+        self._observers = observers
+        self._looped = isinstance(driver, Loop)
+        self._worker = journal.lease.owner
+        self._fence = journal.lease.fence
+        self._opened: dict[str, float] = {}
+
+    # What the interpreter asks for.
+
+    def replayed(self, node: Node, path: str) -> View | None:
+        """The journal's answer for a path that has ended."""
+        past = self.journal.past(path)
+        if past is None or past.end is None:
+            return None
+        record = past.end
+        if record.mark is Mark.SKIPPED:
+            view = View("skipped", Missing(f"step '{node.id}' was skipped"))
+        else:
+            duration = record.at - record.started if record.started is not None else 0.0
+            view = View("succeeded", decode(record.value) if record.value is not None else None, past.attempts, duration)
+        if self._observers:
+            self.emit(
+                StepFinished(
+                    path=path, id=node.id, verb=node.verb, attempt=record.attempt, status="replayed", duration=0.0
+                )
+            )
+        return view
+
+    def begun(self, path: str) -> bool:
+        """Whether `when` has been decided for this path."""
+        return self.journal.past(path) is not None
+
+    async def skip(self, node: Node, path: str) -> None:
+        """Record a skipped step; like a pure step's, its record waits for company."""
+        self.journal.add(self._record(node.verb, path, Mark.SKIPPED, 0))
+        await self._durable(pure=True)
+        self.emit(StepFinished(path=path, id=node.id, verb=node.verb, attempt=0, status="skipped", duration=0.0))
+
+    def opened(self, node: Node, path: str) -> None:
+        """A control step begins."""
+        self._opened[path] = self.clock.now()
+        if self._observers:
+            at = self._opened[path]
+            self.emit(StepStarted(path=path, id=node.id, verb=node.verb, attempt=1, at=at))
+
+    async def closed(self, node: Node, path: str, output: Json, saves: Mapping[str, Json]) -> View:
+        """Record the end of a control step."""
+        began = self._opened.pop(path)
+        return await self._complete(node, path, 1, began, output, saves, None, pure="[" in path)
+
+    def failed(self, node: Node, path: str, error: dict[str, Json]) -> None:
+        """A control step ends as failed; the journal already has the leaf that failed."""
+        began = self._opened.pop(path, None)
+        duration = self.clock.now() - began if began is not None else 0.0
+        self.emit(
+            StepFinished(
+                path=path, id=node.id, verb=node.verb, attempt=1, status="failed", duration=duration, error=error
+            )
+        )
+
+    async def once(self, path: str, verb: str, make: Callable[[], Json]) -> Any:
+        """A decision: journaled with the next commit, so before anything that follows from it."""
+        past = self.journal.past(path)
+        if past is not None and past.decided is not None and past.decided.value is not None:
+            return decode(past.decided.value)
+        text = self._encode(make())
+        self.journal.add(self._record(verb, path, Mark.DECIDED, 0, value=text))
+        return decode(text)
+
+    async def gather(
+        self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool
+    ) -> list[Any]:
+        """Side by side where the driver can."""
+        return await self.driver.gather(jobs, window=window, fail_fast=fail_fast, caught=(StepFailed, Suspended))
+
+    async def within(self, seconds: float, work: Awaitable[Any]) -> Any:
+        """A time limit over a block."""
+        try:
+            return await self.driver.within(seconds, work)
+        except TimeoutError:
+            raise StepError("timeout", f"the step took longer than its timeout of {seconds:g}s") from None
+
+    async def leaf(self, node: Node, path: str, scope: dict[str, Any]) -> View:
+        """Attempt a leaf step until it ends."""
+        past = self.journal.past(path) or Past()
+        retry = node.retry or ONCE
+        if past.recent >= retry.max_attempts and past.last is not None and past.last.mark is Mark.FAILED:
+            raise self._recorded_failure(node, path, past.last)
+        used, attempt = past.recent, past.attempts
+        while True:
+            used, attempt = used + 1, attempt + 1
+            began = self.clock.now()
+            self._charge(node, path, attempt)
+            try:
+                return await self._attempt(node, path, attempt, began, scope)
+            except StepError as error:
+                if error.type == "timeout" and self._out_of_time():
+                    error.type, error.message = "limit", OUT_OF_TIME
+                failed = failure(node.id, path, error, attempt)
+                failed.error = self.redactor.value(failed.error)
+                again = self._may_retry(retry, used, error)
+                await self._fail(node, path, attempt, began, failed, error.usage)
+                if again is None:
+                    raise failed from error
+                retrying = StepRetrying(
+                    path=path, id=node.id, verb=node.verb, attempt=attempt, delay=again, error=failed.error
+                )
+                self.emit(retrying)
+                await self.driver.sleep(again)
+
+    # One attempt.
+
+    async def _attempt(self, node: Node, path: str, attempt: int, began: float, scope: dict[str, Any]) -> View:
+        self.journal.step = path
+        if self._observers:
+            self.emit(StepStarted(path=path, id=node.id, verb=node.verb, attempt=attempt, at=began))
+        policy = node.replay
+        if policy is not Replay.REPLAYABLE:
+            key = self._key(path) if policy is Replay.IDEMPOTENT else None
+            self.journal.add(
+                self._record(node.verb, path, Mark.STARTED, attempt, started=began, policy=policy.value, key=key)
+            )
+            await self._durable(pure=False)
+        ctx = StepContext(self, node, path, attempt, scope)
+        try:
+            outcome = await self._outcome(node, ctx)
+            if isinstance(outcome, Reject):
+                raise StepError("rejected", self.redactor.text(outcome.reason))
+            assert isinstance(outcome, Done)  # `_outcome` waits out a Suspend
+            output, saves = finish(node, outcome.result, scope)
+        except ExpressionError as error:
+            raise StepError("expression", str(error), hint=error.hint) from error
+        except Interrupted:
+            self._cancelled(node, path, attempt, began)
+            raise
+        except Exception:
+            if self.interrupt.is_set:
+                self._cancelled(node, path, attempt, began)
+                raise Interrupted(self.interrupt.reason or "signal") from None
+            raise
+        except BaseException:  # cancelled by the walk: a sibling failed, a time limit passed, or the run stops
+            self._cancelled(node, path, attempt, began)
+            raise
+        finally:
+            ctx.close()
+        pure = node.step.pure() and "[" in path
+        return await self._complete(node, path, attempt, began, output, saves, outcome.usage, pure=pure)
+
+    async def _outcome(self, node: Node, ctx: StepContext) -> Outcome:
+        """Run the step, and wait in place for a suspension that is short enough."""
+        while True:
+            outcome = await self._timed(node, ctx)
+            if not isinstance(outcome, Suspend):
+                return outcome
+            left = None if outcome.until is None else outcome.until - self.clock.now()
+            await self._durable(pure=False)
+            if left is None or left > self.wait:
+                raise Suspended(outcome.until)
+            await self.driver.sleep(max(left, 0.0))
+
+    async def _timed(self, node: Node, ctx: StepContext) -> Outcome:
+        if ctx.deadline is None or not self._looped or node.step.spawns:  # a child's runner watches the clock itself
+            return await node.step.run(ctx)
+        try:
+            return await self.driver.within(max(ctx.deadline - time.monotonic(), 0.0), node.step.run(ctx))
+        except TimeoutError:
+            if node.timeout is None or self._out_of_time():
+                raise StepError("limit", OUT_OF_TIME) from None
+            raise StepError("timeout", f"the step took longer than its timeout of {node.timeout:g}s") from None
+
+    async def _complete(
+        self,
+        node: Node,
+        path: str,
+        attempt: int,
+        began: float,
+        output: Json,
+        saves: Mapping[str, Json],
+        usage: Usage | None,
+        *,
+        pure: bool,
+    ) -> View:
+        value = self._encode(output)
+        now = self.clock.now()
+        self._count(usage)
+        record = self._record(
+            node.verb,
+            path,
+            Mark.COMPLETED,
+            attempt,
+            started=began,
+            value=value,
+            saves=self._encode(dict(saves)) if saves else None,
+            usage=_usage(usage),
+            log=self._log_of(path, attempt),
+        )
+        self.journal.add(record)
+        await self._durable(pure=pure)
+        if self.redactor.active:
+            output = decode(value)
+        if self._observers:
+            self.emit(
+                StepFinished(
+                    path=path, id=node.id, verb=node.verb, attempt=attempt, status="succeeded", duration=now - began
+                )
+            )
+        return View("succeeded", output, attempt, now - began)
+
+    async def _fail(
+        self, node: Node, path: str, attempt: int, began: float, failed: StepFailed, usage: Usage | None
+    ) -> None:
+        self._count(usage)
+        error = self._encode(failed.error)
+        self.journal.add(
+            self._record(
+                node.verb,
+                path,
+                Mark.FAILED,
+                attempt,
+                started=began,
+                error=error,
+                usage=_usage(usage),
+                log=self._log_of(path, attempt),
+            )
+        )
+        await self._durable(pure=False)
+        duration = self.clock.now() - began
+        finished = StepFinished(
+            path=path, id=node.id, verb=node.verb, attempt=attempt, status="failed", duration=duration, error=failed.error
+        )
+        self.emit(finished)
+
+    def _cancelled(self, node: Node, path: str, attempt: int, began: float) -> None:
+        """Written with the run's last commit: nothing may be awaited while the walk is torn down."""
+        reason = self.interrupt.reason or "sibling_failed"
+        if reason != "lease_lost":
+            error = encode({"type": "cancelled", "message": f"stopped: {reason}", "step": node.id, "path": path})
+            self.journal.add(
+                self._record(node.verb, path, Mark.CANCELLED, attempt, started=began, error=error)
+            )
+        duration = self.clock.now() - began
+        self.emit(
+            StepFinished(
+                path=path, id=node.id, verb=node.verb, attempt=attempt, status="cancelled", duration=duration
+            )
+        )
+
+    # Rules.
+
+    def _charge(self, node: Node, path: str, attempt: int) -> None:
+        """Count an execution against the limit, before anything happens."""
+        if self.interrupt.is_set:
+            raise Interrupted(self.interrupt.reason or "signal")
+        limit = self.plan.workflow.limits.max_step_executions
+        if self.journal.executions >= limit:
+            text = f"the run reached its limit of {limit} step executions (limits.max_step_executions)"
+            error = StepError("limit", text, hint="attempts count, on every resume; raise the limit to go on")
+            raise failure(node.id, path, error, attempt)
+        if self._out_of_time():
+            error = StepError("limit", OUT_OF_TIME)
+            raise failure(node.id, path, error, attempt)
+        self.journal.executions += 1
+
+    def _out_of_time(self) -> bool:
+        return self.run_deadline is not None and time.monotonic() >= self.run_deadline
+
+    def _may_retry(self, retry: Retry, used: int, error: StepError) -> float | None:
+        """Seconds to wait before the next attempt; None when there is none."""
+        if used >= retry.max_attempts or error.type in {"limit", "rejected", "cancelled", "expression"}:
+            return None
+        if retry.on and not matches(error.type, retry.on):
+            return None
+        delay = min(retry.delay * retry.backoff ** (used - 1), retry.max_delay)
+        delay *= 1 + random.uniform(-retry.jitter, retry.jitter)  # noqa: S311 - spreads load, guards nothing
+        if error.retry_after is not None:
+            if error.retry_after > retry.max_delay:
+                error.message += f" (asked to wait {error.retry_after:g}s, longer than max_delay)"
+                return None
+            return max(error.retry_after, 0.0)
+        return delay
+
+    def _recorded_failure(self, node: Node, path: str, record: Record) -> StepFailed:
+        error = decode(record.error) if record.error is not None else {"type": "exit", "message": "failed"}
+        return StepFailed(path=path, reason=error.get("message", ""), error=error, hint=error.get("hint"))
+
+    # Records, events, logs.
+
+    def _record(self, verb: str, path: str, mark: Mark, attempt: int, **fields: Any) -> Record:
+        return Record(
+            seq=self.journal.seq + 1,
+            path=path,
+            mark=mark,
+            attempt=attempt,
+            verb=verb,
+            at=self.clock.now(),
+            fence=self._fence,
+            worker=self._worker,
+            **fields,
+        )
+
+    async def _durable(self, *, pure: bool) -> None:
+        """Return when what was recorded is safe; for pure results inside a fan-out, when a batch will see to it."""
+        if pure:
+            if not self._looped:
+                self.journal.write_soon()
+            return
+        if self._looped:
+            await self.journal.write_shared()
+        else:
+            self.journal.write()
+
+    def _encode(self, value: Any) -> str:
+        try:
+            text = encode(value)
+        except NotJson as error:
+            hint = "turn it into text, a number, a boolean, a list or a map with text keys"
+            raise StepError("invalid_output", f"the output cannot be kept: {error}", hint=hint) from error
+        return self.redactor.json(text)
+
+    def _count(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self.journal.tokens += usage.input_tokens + usage.output_tokens
+            self.journal.cost += usage.cost_usd or 0.0
+
+    def _key(self, path: str) -> str:
+        """The idempotency key of a step: the same on every attempt and resume."""
+        return hashlib.sha256(f"{self.run_id}\0{path}".encode("utf-8", "surrogatepass")).hexdigest()
+
+    def log_path(self, path: str, attempt: int) -> str | None:
+        """Where an attempt's child writes; the name is a digest, since a path may hold anything."""
+        if self.logs is None:
+            return None
+        name = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return os.path.join(self.logs, f"{name}.{attempt}.log")
+
+    def _log_of(self, path: str, attempt: int) -> str | None:
+        log = self.log_path(path, attempt)
+        return log if log is not None and os.path.exists(log) else None
+
+    def emit(self, event: Event) -> None:
+        """Tell the observers; whatever they raise stays with them."""
+        for observer in self._observers:
+            try:
+                observer(event)
+            except Exception:  # noqa: BLE001, S112 - observers are fail-open by promise
+                continue
+
+
+class StepContext:
+    """`step.Context` for one attempt."""
+
+    def __init__(self, host: StoreHost, node: Node, path: str, attempt: int, scope: dict[str, Any]) -> None:
+        self._host = host
+        self._node = node
+        self._scope = scope
+        self.run_id = host.run_id
+        self.workflow = host.plan.workflow.name
+        self.path = path
+        self.attempt = attempt
+        self.cwd = host.cwd
+        self.folder = host.folder
+        self.env = host.env
+        self.hurry = host.hurry
+        self.deadline = _deadline(node.timeout, host.run_deadline)
+        self.interrupt = Interrupt() if host._looped and node.step.spawns else host.interrupt
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same on every attempt."""
+        return self._host._key(self.path)
+
+    @property
+    def log_path(self) -> str | None:
+        """Where a child's output goes."""
+        return self._host.log_path(self.path, self.attempt)
+
+    def text(self, source: Template) -> str:
+        """Render to text."""
+        return render_text(source, self._scope)
+
+    def value(self, source: Expression | Template | Value) -> Any:
+        """Render to a native value."""
+        return evaluate(source, self._scope)
+
+    def test(self, condition: Condition) -> bool:
+        """Evaluate a condition."""
+        return test(condition, self._scope)
+
+    def now(self) -> float:
+        """Wall time."""
+        return self._host.clock.now()
+
+    async def once(self, make: Callable[[], Json]) -> Any:
+        """Journaled at the first evaluation."""
+        return await self._host.once(self.path, self._node.verb, make)
+
+    async def blocking(self, work: Callable[[], T], *, grace: float = 60.0) -> T:
+        """In place or on a thread, as the driver has it."""
+        return await self._host.driver.blocking(work, self.interrupt, grace)
+
+    def output(self, stream: str, text: str) -> None:
+        """Show a piece of a child's output."""
+        if self._host._observers:
+            self._host.emit(StepOutput(path=self.path, stream=stream, text=self._host.redactor.text(text)))
+
+    def close(self) -> None:
+        """Give the attempt's own interrupt back."""
+        if self.interrupt is not self._host.interrupt:
+            self.interrupt.close()
+
+
+def _deadline(timeout: float | None, run_deadline: float | None) -> float | None:
+    own = None if timeout is None else time.monotonic() + timeout
+    if own is None or run_deadline is None:
+        return own if run_deadline is None else run_deadline
+    return min(own, run_deadline)
+
+
+def _usage(usage: Usage | None) -> str | None:
+    return None if usage is None else encode(msgspec.to_builtins(usage))

@@ -1,0 +1,178 @@
+"""A run's journal in memory: the fold of its records, and the one place from which they are written.
+
+Records reach the store in the order they were made, several to a commit where several are ready. A step waits for
+its own commit; the results of pure steps inside a fan-out do not (they can be computed again for nothing), so that
+ten thousand of them cost hundreds of flushes and not ten thousand. An effect is never started before everything
+that led to it is durable, because its `started` record stands behind them in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from .codec import decode
+from .errors import LeaseLost
+from .store import Change, Lease, Mark, Note, Record, Store
+
+if TYPE_CHECKING:
+    import asyncio
+
+BATCH = 64
+"""Records that may wait for a commit without anybody waiting for them."""
+
+
+class Past(msgspec.Struct):
+    """All that the journal says of one path."""
+
+    attempts: int = 0
+    recent: int = 0
+    """Attempts since the last operator resume: those that count against `retry`."""
+    last: Record | None = None
+    end: Record | None = None
+    """The `completed` or `skipped` record."""
+    decided: Record | None = None
+
+
+class Journal:
+    """The records of one run, under one lease."""
+
+    def __init__(
+        self, store: Store, lease: Lease, records: Sequence[Record], *, retry_base: int, now: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self._now = now
+        self._pending: list[Record] = []
+        self._notes: list[Note] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+        self.lease = lease
+        self.retry_base = retry_base
+        self.pasts: dict[str, Past] = {}
+        self.seq = 0
+        self.state: dict[str, Any] = {}
+        self.executions = 0
+        self.tokens = 0
+        self.cost = 0.0
+        self.step: str | None = None
+        self.fenced = False
+        """Set when the lease is lost: nothing is written any more."""
+        for record in records:
+            self._fold(record)
+
+    def past(self, path: str) -> Past | None:
+        """What is known of a path; None when it has never been touched."""
+        return self.pasts.get(path)
+
+    def note(self, type: str, **fields: Any) -> None:
+        """Add a line to the event list, written with the next commit."""
+        self._notes.append(Note(at=self._now(), type=type, **fields))
+
+    def add(self, record: Record) -> None:
+        """Take a record in; it reaches the store with the next commit."""
+        self._fold(record)
+        self._pending.append(record)
+
+    def next_seq(self) -> int:
+        """The place of the next record."""
+        return self.seq + 1
+
+    def write(self, change: Change | None = None) -> None:
+        """Commit all that is pending, with `change` on top, in this thread. LeaseLost when the lease is gone."""
+        records, self._pending = self._pending, []
+        notes, self._notes = self._notes, []
+        if change is None:
+            if not records and not notes:
+                return
+            change = self._change(records, notes)
+        else:
+            change = msgspec.structs.replace(
+                change,
+                records=(*records, *change.records),
+                notes=(*notes, *change.notes),
+                step=self.step,
+                step_executions=self.executions,
+                tokens=self.tokens,
+                cost_usd=self.cost,
+            )
+        if self.fenced:
+            raise LeaseLost
+        try:
+            self._store.commit(self.lease, change)
+        except LeaseLost:
+            self.fenced = True
+            raise
+
+    def _change(self, records: list[Record], notes: list[Note]) -> Change:
+        return Change(
+            now=self._now(),
+            records=tuple(records),
+            notes=tuple(notes),
+            step=self.step,
+            step_executions=self.executions,
+            tokens=self.tokens,
+            cost_usd=self.cost,
+        )
+
+    def write_soon(self) -> None:
+        """Straight driver: commit only once a batch is full."""
+        if len(self._pending) >= BATCH:
+            self.write()
+
+    async def write_shared(self) -> None:
+        """Loop driver: return when everything added so far is durable; what is ready goes out in one commit."""
+        import asyncio
+
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.ensure_future(self._drain())
+        await asyncio.shield(waiter)
+
+    async def _drain(self) -> None:
+        """Write batches on a thread until nobody waits."""
+        import asyncio
+
+        await asyncio.sleep(0)  # let all that is ready in this turn of the loop join the first batch
+        while self._waiters:
+            waiters, self._waiters = self._waiters, []
+            try:
+                await asyncio.to_thread(self.write)
+            except Exception as error:  # noqa: BLE001 - handed to everybody who waits for this commit
+                for waiter in (*waiters, *self._waiters):
+                    if not waiter.done():
+                        waiter.set_exception(error)
+                self._waiters = []
+                return
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    async def settle(self) -> None:
+        """Loop driver: wait for the commit under way, so that the last one can be made in this thread."""
+        import asyncio
+
+        if self._writer is not None and not self._writer.done():
+            await asyncio.wait((self._writer,))
+
+    def _fold(self, record: Record) -> None:
+        if record.seq > self.seq:
+            self.seq = record.seq
+        past = self.pasts.get(record.path)
+        if past is None:
+            past = self.pasts[record.path] = Past()
+        mark = record.mark
+        if mark is Mark.DECIDED:
+            past.decided = record
+            return
+        if record.attempt > past.attempts:
+            past.attempts = record.attempt
+            if record.seq > self.retry_base:
+                past.recent += 1
+        past.last = record
+        if mark is Mark.COMPLETED or mark is Mark.SKIPPED:
+            past.end = record
+            if record.saves is not None:
+                self.state.update(decode(record.saves))

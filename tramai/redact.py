@@ -1,0 +1,46 @@
+"""Takes secret values out of everything that is kept or shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+MASK = "***"
+SHORTEST = 4
+"""A shorter value would be found in half of all words; it is not masked, and the loader warns about it."""
+
+
+class Redactor:
+    """Masks the values it was made with, also in their JSON spelling; without values it costs nothing."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        found = {part for value in values for part in (value, *value.splitlines()) if len(part) >= SHORTEST}
+        plain = sorted(found, key=len, reverse=True)
+        self._plain = tuple(plain)
+        self._json = tuple(dict.fromkeys(json.dumps(value)[1:-1] for value in plain))
+        self.active = bool(plain)
+
+    def text(self, text: str) -> str:
+        """The text with every value masked."""
+        for value in self._plain:
+            text = text.replace(value, MASK)
+        return text
+
+    def json(self, text: str) -> str:
+        """A canonical JSON text with every value masked."""
+        for value in self._json:
+            text = text.replace(value, MASK)
+        return text
+
+    def value(self, value: Any) -> Any:
+        """A JSON value with every text in it masked."""
+        if not self.active:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.text(key): self.value(item) for key, item in value.items()}
+        return value
