@@ -108,6 +108,28 @@ class StepError(Exception):
         super().__init__(message)
 
 
+def matches(error_type: str, patterns: Sequence[str]) -> bool:
+    """Whether an error type is one of these (`retry.on`, `catch.on`).
+
+    A word covers what refines it (`exit`: `exit.3`; `http`: `http.404`), `http.4xx` a class of statuses, `plugin.*`
+    whatever follows. `rate_limited` covers `http.429`, `auth` covers `http.401` and `http.403`.
+    """
+    return any(_covers(pattern, error_type) for pattern in patterns)
+
+
+_ALSO = {"rate_limited": ("http.429",), "auth": ("http.401", "http.403")}
+
+
+def _covers(pattern: str, error_type: str) -> bool:
+    if pattern == error_type or error_type in _ALSO.get(pattern, ()):
+        return True
+    if pattern.endswith(".*"):
+        return error_type.startswith(pattern[:-1])
+    if pattern.startswith("http.") and pattern.endswith("xx"):
+        return error_type.startswith(pattern[:-2]) and len(error_type) == len(pattern)
+    return error_type.startswith(pattern + ".")
+
+
 class Context(Protocol):
     """What a running leaf step sees of its run."""
 
