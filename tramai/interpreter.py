@@ -14,7 +14,7 @@ from .codec import Json
 from .errors import TramaiError
 from .expression import Condition, Expression, ExpressionError, Missing, Template, Value, evaluate, test
 from .step import Block, Control, Job, Node, StepError
-from .workflow import Workflow
+from .definition import Workflow
 
 
 class StepFailed(TramaiError):

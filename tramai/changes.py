@@ -1,0 +1,68 @@
+"""Judges a changed definition against what a run has already done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from .errors import DefinitionChanged
+from .plan import Plan
+from .store import Mark, Record, Run
+
+if TYPE_CHECKING:
+    from .diff import Difference
+
+_PART = re.compile(r'([a-z][a-z0-9_]*)(?:\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\])?\.?')
+_FREE = ("version", "limits", "outputs", "env", "secrets", "state")
+"""Keys of a workflow that a run may take over while it is under way."""
+
+
+def judge(
+    run: Run, old: Plan, new: Plan, changed: Sequence[Difference], records: Sequence[Record], *, accept: bool
+) -> None:
+    """Raise DefinitionChanged, unless the changes are to be accepted and touch nothing that has begun.
+
+    The error carries `differences`, `ran` (those of steps that have begun) and `blocking` (those that cannot be
+    accepted).
+    """
+    begun = begun_ids(records)
+    ran = tuple(difference for difference in changed if _touches(difference, begun))
+    order = [node.id for node in new.workflow.steps.walk()]
+    last = max((place for place, id in enumerate(order) if id in begun), default=-1)
+    blocking = tuple(
+        difference for difference in changed if difference in ran or _rewrites(difference, order[: last + 1])
+    )
+    if accept and not blocking:
+        return
+    raise DefinitionChanged(
+        run_id=run.run_id,
+        differences=tuple(changed),
+        ran=ran,
+        blocking=blocking,
+        accept=accept,
+        file=run.file,
+        digests=(old.digest, new.digest),
+        versions=(old.workflow.version, new.workflow.version),
+    )
+
+
+def begun_ids(records: Iterable[Record]) -> frozenset[str]:
+    """The ids of steps that have begun, containers included."""
+    return frozenset(id for record in records if record.mark is not Mark.SKIPPED for id in path_ids(record.path))
+
+
+def path_ids(path: str) -> tuple[str, ...]:
+    """The step ids along a path: `triage[42].classify` gives triage and classify."""
+    return tuple(_PART.findall(path))
+
+
+def _touches(difference: Difference, begun: frozenset[str]) -> bool:
+    return difference.step in begun or (difference.kind == "renamed" and difference.old in begun)
+
+
+def _rewrites(difference: Difference, before: Sequence[str]) -> bool:
+    """Whether the change alters what the run was told at its start, or what stands before a step that has begun."""
+    if difference.step is None:
+        return difference.what.partition(".")[0] not in _FREE
+    return difference.step in before
