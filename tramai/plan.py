@@ -1,0 +1,291 @@
+"""The step graph of a workflow: its canonical form and digests, its places, what it needs to run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from . import codec, definition
+from .codec import Json
+from .definition import Workflow
+from .duration import Duration
+from .expression import Template, Value
+from .inputs import Shape
+from .step import Block, Control, Node
+from .store import Definition
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of an outline. `label` names the block of the container it stands in, at the block's first step."""
+
+    depth: int
+    id: str
+    verb: str
+    label: str | None
+    condition: str | None
+    replay: str
+    line: int | None
+    column: int | None
+
+
+class Plan:
+    """A workflow that is ready to run: the definition, its identity, and what it will need."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self.workflow = workflow
+
+    @cached_property
+    def data(self) -> dict[str, Json]:
+        """The resolved definition: shorthand expanded, defaults applied, descriptions and `x-*` left out."""
+        return _workflow(self.workflow)
+
+    @cached_property
+    def canonical(self) -> str:
+        """RFC 8785 JSON of `data`: what the digest is taken of, and enough to rebuild the workflow."""
+        return rfc8785(self.data)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical form; the author's version is kept beside it."""
+        return codec.sha256(self.canonical)
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        """Every step of the file by id."""
+        return {node.id: node for node in self.workflow.steps.walk()}
+
+    @cached_property
+    def step_digests(self) -> dict[str, str]:
+        """A digest per step, of the step with everything inside it."""
+        return {id: codec.sha256(rfc8785(step(node))) for id, node in self.nodes.items()}
+
+    @cached_property
+    def needs_loop(self) -> bool:
+        """Whether running it needs an event loop."""
+        return any(
+            node.step.needs_loop() or (node.timeout is not None and not node.step.spawns)
+            for node in self.nodes.values()
+        )
+
+    @cached_property
+    def spawns(self) -> bool:
+        """Whether it starts child processes."""
+        return any(node.step.spawns for node in self.nodes.values())
+
+    def definition(self) -> Definition:
+        """What a store keeps of it."""
+        source = self.workflow.document
+        return Definition(
+            digest=self.digest,
+            name=self.workflow.name,
+            version=self.workflow.version,
+            canonical=self.canonical,
+            text=source.text if source is not None else self.canonical,
+            format=source.format if source is not None else "json",
+            file=self.workflow.file,
+        )
+
+    def place(self, id: str) -> tuple[int, int] | None:
+        """Line and column of a step in its file; None when there is no such step or no file."""
+        document, node = self.workflow.document, self.nodes.get(id)
+        if document is None or node is None:
+            return None
+        position = document.position(node.at)
+        return position.line, position.column
+
+    def outline(self) -> tuple[Row, ...]:
+        """Every step in order of the file, with its depth."""
+        return tuple(self._rows(self.workflow.steps, 0, None))
+
+    def _rows(self, block: Block, depth: int, label: str | None) -> Iterator[Row]:
+        for node in block:
+            line, column = self.place(node.id) or (None, None)
+            yield Row(
+                depth=depth,
+                id=node.id,
+                verb=node.verb,
+                label=label,
+                condition=node.when.text if node.when is not None else None,
+                replay=str(node.replay),
+                line=line,
+                column=column,
+            )
+            label = None
+            if isinstance(node.step, Control):
+                for _, name, inner in node.step.blocks():
+                    yield from self._rows(inner, depth + 1, name)
+
+
+def of(workflow: Workflow) -> Plan:
+    """The plan of a workflow that has passed its checks."""
+    return Plan(workflow)
+
+
+def restore(canonical: str, version: str = "1") -> Plan:
+    """The plan of a stored canonical form; `version` stands beside it in the store."""
+    data = codec.decode(canonical)
+    workflow = definition.rebuild(data)
+    return Plan(msgspec.structs.replace(workflow, version=version))
+
+
+def _workflow(workflow: Workflow) -> dict[str, Json]:
+    made: dict[str, Json] = {"tramai": workflow.tramai, "name": workflow.name, "limits": plain(workflow.limits)}
+    for name in ("inputs", "secrets", "env", "state", "outputs"):
+        section = getattr(workflow, name)
+        if section:
+            made[name] = plain(section)
+    made["steps"] = [step(node) for node in workflow.steps]
+    return made
+
+
+def step(node: Node) -> dict[str, Json]:
+    """The canonical form of one step, with everything inside it."""
+    made: dict[str, Json] = {"id": node.id, node.verb: plain(node.step), "replay": str(node.replay)}
+    for name in ("when", "retry", "timeout", "output", "schema"):
+        value = getattr(node, name)
+        if value is not None:
+            made[name] = plain(value)
+    if node.save:
+        made["save"] = plain(node.save)
+    return made
+
+
+def plain(value: Any) -> Json:
+    """JSON of settings: Structs as maps, durations as seconds, expressions as their text, blocks as lists of steps."""
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if isinstance(value, Template):
+        return value.text
+    if isinstance(value, Value):
+        return value.data
+    if isinstance(value, Duration):
+        return float(value)
+    if isinstance(value, Block):
+        return [step(node) for node in value]
+    if isinstance(value, msgspec.Struct):
+        return _struct(value)
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(plain(item) for item in value)
+    return value if kind is float else str(value)
+
+
+def _struct(value: msgspec.Struct) -> dict[str, Json]:
+    made: dict[str, Json] = {}
+    for name, shown, empty in _fields(type(value)):
+        item = getattr(value, name)
+        if item is msgspec.UNSET or (name == "description" and isinstance(value, Shape)):
+            continue
+        # What says nothing is left out, so that a later version may add such a key and keep every digest.
+        if empty is not _NOTHING and item == empty:
+            continue
+        made[shown] = plain(item)
+    return made
+
+
+_NOTHING = object()
+_FIELDS: dict[type, tuple[tuple[str, str, Any], ...]] = {}
+
+
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
+    """Name, name in a file, and the default where that is null or empty."""
+    known = _FIELDS.get(kind)
+    if known is None:
+        found = []
+        for field in msgspec.structs.fields(kind):
+            made = field.default_factory is not msgspec.NODEFAULT
+            default = field.default_factory() if made else field.default
+            empty = default is None or (isinstance(default, (dict, list, tuple, str)) and not default)
+            found.append((field.name, field.encode_name, default if empty else _NOTHING))
+        known = _FIELDS[kind] = tuple(found)
+    return known
+
+
+def rfc8785(value: Json) -> str:
+    """Canonical JSON after RFC 8785: keys by UTF-16 code units, ECMAScript numbers; integers exact at any size."""
+    parts: list[str] = []
+    _write(value, parts.append)
+    return "".join(parts)
+
+
+_text = json.encoder.encode_basestring
+_LARGEST = 14_000
+"""Bits of an integer that Python reads and writes as text without complaint (about 4,200 digits)."""
+
+
+def _write(value: Any, put: Any) -> None:
+    kind = type(value)
+    if kind is str:
+        put(_text(value))
+    elif kind is dict:
+        comma = "{"
+        for key in sorted(value) if _plain_keys(value) else sorted(value, key=_utf16):
+            put(comma + _text(key) + ":")
+            _write(value[key], put)
+            comma = ","
+        put("}" if value else "{}")
+    elif kind is list:
+        comma = "["
+        for item in value:
+            put(comma)
+            _write(item, put)
+            comma = ","
+        put("]" if value else "[]")
+    elif value is None or kind is bool:
+        put("null" if value is None else "true" if value else "false")
+    elif kind is int:
+        put(str(value) if value.bit_length() < _LARGEST else _big(value))
+    else:
+        put(number(value))
+
+
+def _plain_keys(value: dict[str, Any]) -> bool:
+    return all(key.isascii() for key in value)
+
+
+def _utf16(key: str) -> bytes:
+    return key.encode("utf-16-be", "surrogatepass")
+
+
+def _big(value: int) -> str:
+    raise codec.NotJson("", f"is an integer of {value.bit_length()} bits, more than JSON text may hold here")
+
+
+def number(value: float) -> str:
+    """A float as ECMAScript writes it (RFC 8785 §3.2.2.3)."""
+    if value != value or value in (float("inf"), float("-inf")):
+        raise codec.NotJson("", f"is {value}, which JSON cannot say")
+    if value == 0:
+        return "0"
+    sign = "-" if value < 0 else ""
+    digits, point = _digits(abs(value))
+    if 0 < point <= 21:
+        whole = digits[:point].ljust(point, "0")
+        return sign + whole + ("." + digits[point:] if len(digits) > point else "")
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    exponent = point - 1
+    mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+    return f"{sign}{mantissa}e{'+' if exponent > 0 else '-'}{abs(exponent)}"
+
+
+_FLOAT = re.compile(r"(\d+)(?:\.(\d+))?(?:e([+-]\d+))?")
+
+
+def _digits(value: float) -> tuple[str, int]:
+    """The shortest digits that read back as the value, and where the decimal point stands among them."""
+    found = _FLOAT.fullmatch(repr(value))
+    assert found is not None
+    whole, part, exponent = found[1], found[2] or "", int(found[3] or 0)
+    digits = (whole + part).lstrip("0")
+    point = len(whole) + exponent - (len(whole + part) - len(digits))
+    return digits.rstrip("0") or "0", point
