@@ -29,7 +29,8 @@ class Parallel(Control, frozen=True, kw_only=True, rename={"as_": "as"}):
     ] = None
     do: Annotated[Block | None, msgspec.Meta(description="The block to run for each item.")] = None
     max: Annotated[
-        int | None, msgspec.Meta(ge=1, description="How many run at once; default: `limits.max_parallel_branches`.")
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        msgspec.Meta(description="How many run at once; default: `limits.max_parallel_branches`."),
     ] = None
     fail_fast: Annotated[
         bool, msgspec.Meta(description="Cancel the others as soon as one fails; else they finish first.")
