@@ -1,1 +1,29 @@
 """The stores: one file a kind, named as the scheme of its URL."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from .. import kinds
+from ..errors import ConfigurationError, NotFound
+from ..store import Store
+
+
+def open_store(url: str, *, create: bool = True) -> Store:
+    """The store of a URL: `memory:` or `sqlite:PATH` (`sqlite:` alone is `.tramai/tramai.db`).
+
+    With `create=False`, for verbs that only look: where nothing is stored yet, nothing is made, and the answer
+    is an empty store in memory that takes no run. ConfigurationError for a scheme nobody knows.
+    """
+    scheme, colon, where = url.partition(":")
+    try:
+        if not colon:
+            raise KeyError(scheme)
+        kind = kinds.find("stores", scheme)
+    except KeyError:
+        known = ", ".join(f"{name}:" for name in kinds.names("stores"))
+        raise ConfigurationError(what=f"no store goes by {url!r}", hint=f"known stores: {known}") from None
+    try:
+        return cast(Store, kind(where, create=create))
+    except NotFound:
+        return cast(Store, kinds.find("stores", "memory")(url=url, sealed=True))

@@ -1,0 +1,220 @@
+"""What every store decides alike: which calls are refused, who may write, and what a write makes of a header.
+
+Pure functions over the nouns of `tramai.store`, so that each store has only its own keeping to write.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import time
+from collections.abc import Iterable
+from typing import TypeVar
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from ..errors import CheckpointConflict, LeaseHeld, LeaseLost, NotInThatState, UsageError
+from ..store import Change, Holder, Lease, NewRun, Record, Run, Status
+
+_T = TypeVar("_T")
+
+
+def check_new(new: NewRun, owner: str, ttl: float) -> None:
+    """Refuse a caller's mistake before anything is stored."""
+    _named("run id", new.run_id)
+    if new.start_key is not None:
+        _named("start key", new.start_key)
+    check_claim(new.run_id, owner, ttl)
+
+
+def check_claim(run_id: str, owner: str, ttl: float) -> None:
+    """Refuse a blank name and a lease that would be over at once, or never."""
+    _named("run id", run_id)
+    _named("owner", owner)
+    check_ttl(ttl)
+
+
+def check_ttl(ttl: float) -> None:
+    """Refuse a lease that would be over at once, or never."""
+    if not 0 < ttl < math.inf:
+        raise ValueError(f"a lease must last longer than no time and less than for ever, not {ttl}")
+
+
+def active(lease: Lease | None, now: float) -> bool:
+    """Whether a lease keeps others out: not expired (equality is expired), and its holder not certainly gone."""
+    return lease is not None and lease.expires > now and not lease.holder.known_dead()
+
+
+def current(stored: Lease | None, given: Lease, now: float) -> bool:
+    """Whether a given lease is the one stored and unexpired: what allows a write."""
+    return (
+        stored is not None
+        and stored.run_id == given.run_id
+        and stored.token == given.token
+        and stored.owner == given.owner
+        and stored.fence == given.fence
+        and stored.expires > now
+    )
+
+
+def begun(new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> Run:
+    """The header of a run just made and claimed."""
+    return Run(
+        run_id=new.run_id,
+        generation=os.urandom(16).hex(),
+        workflow=new.definition.name,
+        version=new.definition.version,
+        digest=new.definition.digest,
+        status=Status.RUNNING,
+        inputs=new.inputs,
+        cwd=new.cwd,
+        file=new.definition.file,
+        fence=1,
+        revision=1,
+        created=new.created,
+        updated=now,
+        lease=_lease(new.run_id, owner=owner, holder=holder, ttl=ttl, now=now, fence=1),
+        started_by=new.started_by,
+        start_key=new.start_key,
+        labels=new.labels,
+        queue=new.queue,
+        priority=new.priority,
+    )
+
+
+def claimed(run: Run, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
+    """The header after a claim, and the new lease; a run that goes on is no longer finished."""
+    _still_open(run, "it cannot go on")
+    _nobody_holds(run, now)
+    fence = run.fence + 1
+    lease = _lease(run.run_id, owner=owner, holder=holder, ttl=ttl, now=now, fence=fence)
+    after = replace(
+        run,
+        status=Status.RUNNING,
+        fence=fence,
+        revision=run.revision + 1,
+        claims_without_progress=run.claims_without_progress + 1,
+        updated=now,
+        finished=None,
+        lease=lease,
+    )
+    return after, lease
+
+
+def renewed(stored: Lease | None, given: Lease, *, ttl: float, now: float) -> Lease:
+    """The stored lease with a new end, counted from now."""
+    if stored is None or not current(stored, given, now):
+        raise LeaseLost
+    return replace(stored, expires=now + ttl)
+
+
+def gives_back(stored: Lease | None, given: Lease, *, now: float) -> bool:
+    """Whether a release removes anything: a missing or expired lease is nothing, another's is a conflict."""
+    if stored is None or stored.expires <= now:
+        return False
+    if not current(stored, given, now):
+        raise CheckpointConflict
+    return True
+
+
+def changed(run: Run, change: Change) -> Run:
+    """The header after a change. A terminal status gives the lease back, for nothing may be written after it."""
+    status = run.status if change.status is None else change.status
+    after = replace(
+        run,
+        status=status,
+        revision=run.revision + 1,
+        updated=change.now,
+        step=_or(change.step, run.step),
+        outputs=_or(change.outputs, run.outputs),
+        finished=_or(change.finished, run.finished),
+        step_executions=_or(change.step_executions, run.step_executions),
+        tokens=_or(change.tokens, run.tokens),
+        cost_usd=_or(change.cost_usd, run.cost_usd),
+        retry_base=_or(change.retry_base, run.retry_base),
+        error=run.error if change.error is UNSET else change.error,
+        wake_at=run.wake_at if change.wake_at is UNSET else change.wake_at,
+        claims_without_progress=0 if change.records else run.claims_without_progress,
+        lease=None if change.release or status.terminal else run.lease,
+    )
+    new = change.definition
+    if new is None:
+        return after
+    file = _or(new.file, run.file)
+    return replace(after, workflow=new.name, version=new.version, digest=new.digest, file=file)
+
+
+def amended(run: Run, *, revision: int, change: Change) -> Run:
+    """The header after an operator's change: only when nobody holds the run and nothing happened since it was read."""
+    _still_open(run, "it cannot be changed")
+    _nobody_holds(run, change.now)
+    if run.revision != revision:
+        raise CheckpointConflict
+    return replace(changed(run, change), fence=run.fence + 1, lease=None)
+
+
+def cancelled(run: Run, *, now: float) -> Run:
+    """The header after a request to cancel: the wish alone while somebody holds the run, else the end of it."""
+    _still_open(run, "it cannot be cancelled")
+    asked = replace(run, cancel_requested=True, revision=run.revision + 1, updated=now)
+    if active(run.lease, now):
+        return asked
+    return replace(asked, status=Status.CANCELLED, fence=run.fence + 1, finished=now, wake_at=None, lease=None)
+
+
+def follows(last: int, records: Iterable[Record]) -> int:
+    """The seq of the last record after these; CheckpointConflict unless they go on from `last` without a gap."""
+    for record in records:
+        last += 1
+        if record.seq != last:
+            raise CheckpointConflict
+    return last
+
+
+def cursor_text(created: float, run_id: str) -> str:
+    """Where a page ended, as opaque text."""
+    plain = json.dumps([created, run_id], separators=(",", ":"))
+    return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
+
+
+def cursor_place(text: str | None) -> tuple[float, str]:
+    """The (created, run_id) that a page goes on below; above everything for None."""
+    if text is None:
+        return math.inf, ""
+    try:
+        created, run_id = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        if not isinstance(run_id, str):
+            raise ValueError(run_id)
+        return float(created), run_id
+    except (ValueError, TypeError):
+        raise UsageError(what=f"{text!r} is not a cursor of a page") from None
+
+
+def _lease(run_id: str, *, owner: str, holder: Holder, ttl: float, now: float, fence: int) -> Lease:
+    token = os.urandom(16).hex()
+    return Lease(run_id=run_id, owner=owner, token=token, fence=fence, acquired=now, expires=now + ttl, holder=holder)
+
+
+def _still_open(run: Run, what: str) -> None:
+    if run.status.terminal:
+        raise NotInThatState(run_id=run.run_id, status=run.status.value, what=what)
+
+
+def _nobody_holds(run: Run, now: float) -> None:
+    lease = run.lease
+    if lease is None or not active(lease, now):
+        return
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(lease.expires))
+    raise LeaseHeld(run_id=run.run_id, owner=lease.owner, until=until, host=lease.holder.host, expires=lease.expires)
+
+
+def _named(what: str, text: str) -> None:
+    if not text.strip():
+        raise ValueError(f"the {what} must not be blank")
+
+
+def _or(new: _T | None, old: _T) -> _T:
+    return old if new is None else new

@@ -1,0 +1,208 @@
+"""`memory:`: runs kept in this process alone, for tests and for trying things out.
+
+Nothing is shared: another process, and another `Memory`, sees none of it, and all of it ends with the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from ..errors import CheckpointConflict, ConfigurationError, LeaseLost, NotFound, StoreUnavailable
+from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, RunExists, Status
+from . import _rules
+
+
+class _Kept(msgspec.Struct):
+    """One run as it stands. What is handed out is frozen: Structs, and tuples made anew."""
+
+    run: Run
+    records: list[Record] = []
+    notes: list[Note] = []
+    completed: set[str] = set()
+
+
+class Memory:
+    """A store in memory: the whole contract, nothing shared between processes."""
+
+    def __init__(self, where: str = "", *, create: bool = True, url: str = "memory:", sealed: bool = False) -> None:
+        if where:
+            raise ConfigurationError(what=f"memory: takes no place, but got {where!r}")
+        self.url = url
+        self._sealed = sealed
+        self._lock = threading.Lock()
+        self._open = True
+        self._runs: dict[str, _Kept] = {}
+        self._start_keys: dict[str, str] = {}
+        self._definitions: dict[str, Definition] = {}
+
+    def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
+        """Make the run and claim it; see `Store.create`."""
+        _rules.check_new(new, owner, ttl)
+        if self._sealed:
+            raise StoreUnavailable(what="it was opened for reading")
+        with self._lock:
+            self._check_open()
+            if new.start_key is not None and new.start_key in self._start_keys:
+                return self._kept(self._start_keys[new.start_key]).run, None
+            if new.run_id in self._runs:
+                raise RunExists(run_id=new.run_id)
+            run = _rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
+            self._definitions.setdefault(new.definition.digest, new.definition)
+            self._runs[new.run_id] = _Kept(run)
+            if new.start_key is not None:
+                self._start_keys[new.start_key] = new.run_id
+            return run, run.lease
+
+    def claim(self, run_id: str, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
+        """Take the lease; see `Store.claim`."""
+        _rules.check_claim(run_id, owner, ttl)
+        with self._lock:
+            kept = self._kept(run_id)
+            before = kept.run.status
+            kept.run, lease = _rules.claimed(kept.run, owner=owner, holder=holder, ttl=ttl, now=now)
+            return replace(kept.run, status=before), lease
+
+    def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
+        """Extend the lease from now; see `Store.renew`."""
+        _rules.check_ttl(ttl)
+        with self._lock:
+            kept = self._leased(lease)
+            renewed = _rules.renewed(kept.run.lease, lease, ttl=ttl, now=now)
+            kept.run = replace(kept.run, lease=renewed)
+            return renewed
+
+    def release(self, lease: Lease, *, now: float) -> None:
+        """Give the lease back; see `Store.release`."""
+        with self._lock:
+            self._check_open()
+            kept = self._runs.get(lease.run_id)
+            if kept is not None and _rules.gives_back(kept.run.lease, lease, now=now):
+                kept.run = replace(kept.run, lease=None)
+
+    def commit(self, lease: Lease, change: Change) -> int:
+        """Apply a change under the lease; see `Store.commit`."""
+        with self._lock:
+            kept = self._leased(lease)
+            if not _rules.current(kept.run.lease, lease, change.now):
+                raise LeaseLost
+            return self._apply(kept, _rules.changed(kept.run, change), change)
+
+    def amend(self, run_id: str, *, revision: int, change: Change) -> int:
+        """Apply an operator's change; see `Store.amend`."""
+        with self._lock:
+            kept = self._kept(run_id)
+            return self._apply(kept, _rules.amended(kept.run, revision=revision, change=change), change)
+
+    def request_cancel(self, run_id: str, note: Note, *, now: float) -> Run:
+        """Record the wish to cancel; see `Store.request_cancel`."""
+        with self._lock:
+            kept = self._kept(run_id)
+            kept.run = _rules.cancelled(kept.run, now=now)
+            kept.notes.append(replace(note, seq=len(kept.notes) + 1))
+            return kept.run
+
+    def cancel_requested(self, run_id: str) -> bool:
+        """Whether somebody wants it cancelled."""
+        with self._lock:
+            return self._kept(run_id).run.cancel_requested
+
+    def get(self, run_id: str) -> Run:
+        """The header."""
+        with self._lock:
+            return self._kept(run_id).run
+
+    def journal(self, run_id: str) -> tuple[Record, ...]:
+        """All records in order."""
+        with self._lock:
+            return tuple(self._kept(run_id).records)
+
+    def notes(self, run_id: str) -> tuple[Note, ...]:
+        """The event list in order."""
+        with self._lock:
+            return tuple(self._kept(run_id).notes)
+
+    def definition(self, digest: str) -> Definition:
+        """The source first kept for a digest."""
+        with self._lock:
+            self._check_open()
+            if digest not in self._definitions:
+                raise NotFound(kind="definition", name=digest)
+            return self._definitions[digest]
+
+    def page(
+        self,
+        *,
+        limit: int,
+        after: str | None = None,
+        status: Status | None = None,
+        workflow: str | None = None,
+        label: str | None = None,
+    ) -> tuple[tuple[Run, ...], str | None]:
+        """Newest first; see `Store.page`."""
+        place = _rules.cursor_place(after)
+        with self._lock:
+            self._check_open()
+            wanted = [
+                kept.run
+                for kept in self._runs.values()
+                if (kept.run.created, kept.run.run_id) < place
+                and status in (None, kept.run.status)
+                and workflow in (None, kept.run.workflow)
+                and (label is None or label in kept.run.labels)
+            ]
+        wanted.sort(key=lambda run: (run.created, run.run_id), reverse=True)
+        found = tuple(wanted[:limit])
+        more = bool(found) and len(wanted) > limit
+        return found, _rules.cursor_text(found[-1].created, found[-1].run_id) if more else None
+
+    def faults(self) -> tuple[Mapping[str, str], ...]:
+        """Nothing: what is in memory is not read back from anywhere."""
+        return ()
+
+    def match(self, suffix: str, *, limit: int = 10) -> tuple[str, ...]:
+        """Ids that end with the text."""
+        with self._lock:
+            self._check_open()
+            found = [run_id for run_id in self._runs if run_id.endswith(suffix)]
+        return tuple(sorted(found, key=lambda run_id: run_id[::-1])[:limit])
+
+    def close(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._open = False
+            self._runs.clear()
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StoreUnavailable(what="it is closed")
+
+    def _kept(self, run_id: str) -> _Kept:
+        self._check_open()
+        if run_id not in self._runs:
+            raise NotFound(kind="run", name=run_id)
+        return self._runs[run_id]
+
+    def _leased(self, lease: Lease) -> _Kept:
+        self._check_open()
+        if lease.run_id not in self._runs:
+            raise LeaseLost
+        return self._runs[lease.run_id]
+
+    def _apply(self, kept: _Kept, after: Run, change: Change) -> int:
+        """Check everything first, then set: a refused change leaves nothing behind."""
+        _rules.follows(len(kept.records), change.records)
+        completed = [record.path for record in change.records if record.mark is Mark.COMPLETED]
+        if len(set(completed)) < len(completed) or not kept.completed.isdisjoint(completed):
+            raise CheckpointConflict
+        count = len(kept.notes)
+        kept.notes += [replace(note, seq=count + place) for place, note in enumerate(change.notes, 1)]
+        kept.records += change.records
+        kept.completed.update(completed)
+        kept.run = after
+        if change.definition is not None:
+            self._definitions.setdefault(change.definition.digest, change.definition)
+        return after.revision
