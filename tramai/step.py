@@ -67,13 +67,17 @@ Outcome = Done | Suspend | Reject
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something wrong with a verb's settings that a schema cannot say; `pointer` starts at the settings."""
+    """Something wrong with a verb's settings that a schema cannot say; `pointer` starts at the settings.
+
+    `range`: the characters concerned, where the pointer leads to a text.
+    """
 
     pointer: Pointer
     code: str
     message: str
     hint: str | None = None
     severity: str = "error"
+    range: tuple[int, int] | None = None
 
 
 ERROR_TYPES = (
@@ -147,6 +151,8 @@ class Context(Protocol):
     env: Mapping[str, str]
     """The workflow's `env`, rendered."""
     interrupt: Interrupt
+    hurry: Interrupt
+    """Set when children are to be killed at once, without the time they are given otherwise."""
     log_path: str | None
     """File for everything a child writes, owner-only; None when the run keeps no logs."""
 
