@@ -1,0 +1,75 @@
+"""What to do about an error: its own hint, or the next command."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .. import errors
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+
+def short(run_id: str) -> str:
+    """What people type for a run: the last eight characters of a UUID, the whole of any other id."""
+    return run_id[-8:] if len(run_id) == 36 and run_id.count("-") == 4 else run_id
+
+
+def advice(error: errors.TramaiError, session: Session) -> list[tuple[str, str]]:
+    """Pairs of a word (`help`, `note`) and a text."""
+    found: list[tuple[str, str]] = []
+    maker = _MAKERS.get(type(error).__name__)
+    if maker is not None:
+        found += maker(error, _run(error, session))
+    if error.hint:
+        found.append(("help", error.hint))
+    if error.code not in ("TRM499", "TRM701", "TRM702", "TRM704") and not found:
+        found.append(("help", f"tramai explain {error.code}"))
+    return found
+
+
+def resolve_commands(run_id: str, path: str) -> str:
+    """The ways on after an unknown outcome, one a line."""
+    start = f"tramai resolve {short(run_id)} {path}"
+    return "\n".join(
+        (
+            f"{start} --as completed --output JSON    it happened",
+            f"{start} --as retry                      it did not happen, run it again",
+            f"{start} --as failed                     let the run fail there",
+        )
+    )
+
+
+def _run(error: errors.TramaiError, session: Session) -> str:
+    found: Any = error.details.get("run_id") or session.run_id or "RUN"
+    return str(found)
+
+
+def _changed(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
+    return [
+        (
+            "help",
+            f"tramai resume {short(run)} --as-started        go on with the definition it started with\n"
+            f"tramai resume {short(run)} --accept-changes    go on with the file as it is now",
+        )
+    ]
+
+
+def _held(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
+    return [("help", f"tramai show {short(run)}    see what its owner is doing")]
+
+
+def _unknown(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
+    return [("help", resolve_commands(run, str(error.details.get("path", "STEP"))))]
+
+
+def _cancelled(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
+    return [("help", "a cancelled run is over for good; tramai run FILE starts a new one")]
+
+
+_MAKERS = {
+    "DefinitionChanged": _changed,
+    "LeaseHeld": _held,
+    "OutcomeUnknown": _unknown,
+    "RunCancelled": _cancelled,
+}

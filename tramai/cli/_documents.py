@@ -1,0 +1,481 @@
+"""The JSON documents of the command line. Fields may be added, never renamed: others build on them.
+
+`python -m tramai.cli._documents FOLDER` writes their JSON Schemas.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from .. import event
+from ..errors import Position, Problem
+
+Text = str | None
+
+
+class Body(Struct, frozen=True, kw_only=True):
+    """One error."""
+
+    code: str
+    message: str
+    hint: Text = None
+    file: Text = None
+    line: int | None = None
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+    path: Annotated[Text, Meta(description="JSON pointer into the file")] = None
+    run_id: Text = None
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A second place that explains a problem."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One problem of a workflow file. `fix` is a JSON Patch (RFC 6902)."""
+
+    code: str
+    severity: Literal["error", "warning"]
+    message: str
+    hint: Text
+    line: int | None
+    column: int | None
+    end_line: int | None
+    end_column: int | None
+    path: str
+    related: list[Place]
+    fix: list[dict[str, Any]] | UnsetType = UNSET
+
+
+class Error(Struct, frozen=True, kw_only=True):
+    """A command that could not do its work. `problems`: every finding, when a definition is invalid."""
+
+    schema: Literal["tramai.error/1"] = "tramai.error/1"
+    exit_status: int
+    error: Body
+    problems: list[Finding] | UnsetType = UNSET
+    details: Annotated[dict[str, Any] | UnsetType, Meta(description="facts behind the error, such as the diff")] = UNSET
+
+
+class File(Struct, frozen=True, kw_only=True):
+    """A file that was validated; `name`, `version`, `digest` are null when it has errors."""
+
+    file: str
+    name: Text
+    version: Text
+    digest: Text
+    problems: list[Finding]
+
+
+class Validation(Struct, frozen=True, kw_only=True):
+    """What `validate` found."""
+
+    schema: Literal["tramai.validation/1"] = "tramai.validation/1"
+    files: list[File]
+
+
+class Digested(Struct, frozen=True, kw_only=True):
+    """The digests of a workflow file and of its steps."""
+
+    file: str
+    name: str
+    version: str
+    digest: str
+    steps: dict[str, str]
+
+
+class Digest(Struct, frozen=True, kw_only=True):
+    """What `digest` computed."""
+
+    schema: Literal["tramai.digest/1"] = "tramai.digest/1"
+    files: list[Digested]
+
+
+class Detached(Struct, frozen=True, kw_only=True):
+    """A run that was made and waits for a worker."""
+
+    schema: Literal["tramai.detached/1"] = "tramai.detached/1"
+    run_id: str
+    status: Literal["ready"] = "ready"
+
+
+class Summary(Struct, frozen=True, kw_only=True):
+    """One line of `list`. Times are epoch seconds."""
+
+    run_id: str
+    workflow: str
+    version: str
+    status: str
+    step: Text
+    started: float
+    ended: float | None
+    labels: list[str]
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """A record that cannot be read."""
+
+    run_id: str
+    problem: str
+
+
+class Runs(Struct, frozen=True, kw_only=True):
+    """What `list` found; `next` is the `--after` of the following page."""
+
+    schema: Literal["tramai.runs/1"] = "tramai.runs/1"
+    runs: list[Summary]
+    next: Text = None
+    faults: list[Fault] = []
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """One attempt of a step. Times are epoch seconds; `started` is null when only the end was recorded."""
+
+    attempt: int
+    status: str
+    started: float | None
+    ended: float | None
+    worker: Text
+    log: Text = None
+    exit_status: int | UnsetType = UNSET
+    usage: dict[str, Any] | UnsetType = UNSET
+    error: dict[str, Any] | UnsetType = UNSET
+
+
+class StepView(Struct, frozen=True, kw_only=True):
+    """A step as far as the run got."""
+
+    path: str
+    id: str
+    verb: str
+    status: str
+    output: Any = None
+    attempts: list[Attempt]
+
+
+class Happening(Struct, frozen=True, kw_only=True):
+    """A line of the run's event list: lifecycle, cancels, resolves."""
+
+    seq: int
+    at: float
+    type: str
+    by: Text
+    comment: Text
+    data: Any = None
+
+
+class RunView(Struct, frozen=True, kw_only=True):
+    """A run. `status` is where it stands now; times are epoch seconds."""
+
+    run_id: str
+    workflow: str
+    version: str
+    digest: str
+    status: str
+    file: Text
+    cwd: str
+    inputs: dict[str, Any]
+    state: dict[str, Any]
+    outputs: Any
+    error: dict[str, Any] | None
+    labels: list[str]
+    created: float
+    updated: float
+    ended: float | None
+    wake_at: float | None
+    owner: Text
+    step: Text
+    steps: list[StepView]
+    events: list[Happening]
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """What `show` shows."""
+
+    schema: Literal["tramai.run/1"] = "tramai.run/1"
+    run: RunView
+
+
+class PlannedStep(Struct, frozen=True, kw_only=True):
+    """A step of a plan; `blocks` are the labelled blocks of a control verb."""
+
+    id: str
+    verb: str
+    replay: str
+    when: Text = None
+    pure: Annotated[bool, Meta(description="no effect outside the run")]
+    spawns: Annotated[bool, Meta(description="starts child processes")]
+    line: int | None = None
+    column: int | None = None
+    blocks: list[PlannedBlock] = []
+
+
+class PlannedBlock(Struct, frozen=True, kw_only=True):
+    """Steps that run one after another inside a step."""
+
+    label: str
+    steps: list[PlannedStep]
+
+
+class PlannedSecret(Struct, frozen=True, kw_only=True):
+    """A secret the workflow declares, and whether it is there now."""
+
+    name: str
+    source: str
+    present: bool
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What a run would do."""
+
+    schema: Literal["tramai.plan/1"] = "tramai.plan/1"
+    file: str
+    workflow: str
+    version: str
+    digest: str
+    inputs: dict[str, Any]
+    secrets: list[PlannedSecret]
+    steps: list[PlannedStep]
+
+
+class GraphNode(Struct, frozen=True, kw_only=True):
+    """A step in a graph; `parent` is the step whose `block` it stands in. `status`: where a run stands at it."""
+
+    id: str
+    verb: str
+    parent: Text
+    block: Text
+    when: Text
+    digest: str
+    line: int | None
+    column: int | None
+    status: str | UnsetType = UNSET
+
+
+class GraphEdge(Struct, frozen=True, kw_only=True):
+    """`target` may begin when `source` is over; `label` names the block that is entered."""
+
+    source: str
+    target: str
+    label: Text
+
+
+class Graph(Struct, frozen=True, kw_only=True):
+    """The steps of a workflow as nodes and edges."""
+
+    schema: Literal["tramai.graph/1"] = "tramai.graph/1"
+    name: str
+    version: str
+    digest: str
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+
+
+class Named(Struct, frozen=True, kw_only=True):
+    """`schema NAME`: a published JSON Schema, whole."""
+
+    schema: Literal["tramai.schema/1"] = "tramai.schema/1"
+    name: str
+    file: str
+    document: dict[str, Any]
+    names: list[str]
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """`explain CODE`; `text` is Markdown."""
+
+    schema: Literal["tramai.explanation/1"] = "tramai.explanation/1"
+    code: str
+    title: str
+    text: str
+
+
+class Code(Struct, frozen=True, kw_only=True):
+    """An error code and its title."""
+
+    code: str
+    title: str
+
+
+class Codes(Struct, frozen=True, kw_only=True):
+    """`explain` without a code: all of them."""
+
+    schema: Literal["tramai.codes/1"] = "tramai.codes/1"
+    codes: list[Code]
+
+
+class Log(Struct, frozen=True, kw_only=True):
+    """What one attempt wrote; `text` is what is left after `--tail`."""
+
+    path: str
+    attempt: int
+    file: str
+    text: Text
+
+
+class Logs(Struct, frozen=True, kw_only=True):
+    """`logs`: every log that was asked for."""
+
+    schema: Literal["tramai.logs/1"] = "tramai.logs/1"
+    run_id: str
+    logs: list[Log]
+
+
+class LogLine(Struct, frozen=True, kw_only=True):
+    """`logs -f`: one line of one attempt."""
+
+    schema: Literal["tramai.log/1"] = "tramai.log/1"
+    run_id: str
+    path: str
+    attempt: int
+    text: str
+
+
+class Cancelled(Struct, frozen=True, kw_only=True):
+    """`cancel`: `status` is `cancelled`, or still `running` while the owner stops its steps."""
+
+    schema: Literal["tramai.cancelled/1"] = "tramai.cancelled/1"
+    run_id: str
+    status: str
+
+
+class Resolved(Struct, frozen=True, kw_only=True):
+    """`resolve`: what was recorded."""
+
+    schema: Literal["tramai.resolved/1"] = "tramai.resolved/1"
+    run_id: str
+    path: str
+    resolved_as: Annotated[str, Meta(description="completed, failed, retry or skipped")]
+    status: str
+
+
+class Completion(Struct, frozen=True, kw_only=True):
+    """`completion`: the script."""
+
+    schema: Literal["tramai.completion/1"] = "tramai.completion/1"
+    shell: str
+    script: str
+
+
+class Version(Struct, frozen=True, kw_only=True):
+    """`--version --json`."""
+
+    schema: Literal["tramai.version/1"] = "tramai.version/1"
+    version: str
+
+
+Event = event.RunStarted | event.StepStarted | event.StepFinished | event.StepRetrying | event.RunFinished
+EVENTS = "tramai.events/1"
+DOCUMENTS = (
+    Error, Validation, Digest, Detached, Runs, Run, Plan, Graph, Named, Explanation, Codes, Logs, LogLine, Cancelled,
+    Resolved, Completion, Version,
+)  # fmt: skip
+
+
+def dump(document: Any) -> str:
+    """A document as one line of ASCII JSON: safe in every encoding, terminal and log."""
+    return json.dumps(msgspec.to_builtins(document), allow_nan=False, separators=(",", ":"))
+
+
+def event_line(seen: event.Event, seq: int) -> str:
+    """An event as a line of the JSON stream."""
+    data = msgspec.to_builtins(seen)
+    return json.dumps({"seq": seq, "type": data.pop("type"), "schema": EVENTS, **data}, separators=(",", ":"))
+
+
+def finding(problem: Problem) -> Finding:
+    """A problem as JSON shows it."""
+    at = problem.position
+    return Finding(
+        code=problem.code,
+        severity="warning" if problem.severity == "warning" else "error",
+        message=problem.message,
+        hint=problem.hint,
+        line=at.line if at else None,
+        column=at.column if at else None,
+        end_line=at.end_line if at else None,
+        end_column=at.end_column if at else None,
+        path=problem.path,
+        related=[
+            Place(file=one.position.file, line=one.position.line, column=one.position.column, message=one.message)
+            for one in problem.related
+        ],
+        fix=list(problem.fix) if problem.fix is not None else UNSET,
+    )
+
+
+def placed(at: Position | None) -> dict[str, Any]:
+    """The fields of a Body that say where."""
+    return msgspec.structs.asdict(at) if at else {}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Every document's JSON Schema, by the name before `.schema.json`."""
+    named = {_tag(kind): _schema(kind) for kind in DOCUMENTS}
+    named["events"] = _events_schema()
+    return named
+
+
+def _tag(kind: Any) -> str:
+    default = next(field.default for field in msgspec.structs.fields(kind) if field.name == "schema")
+    return str(default).removeprefix("tramai.").removesuffix("/1")
+
+
+def _schema(kind: Any) -> dict[str, Any]:
+    (root,), parts = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
+    body = parts.pop(root["$ref"].rsplit("/", 1)[1])
+    _require_all(body, kind)
+    for name, part in parts.items():
+        _require_all(part, globals()[name])
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"tramai.{_tag(kind)}/1"}
+    body.pop("title", None)
+    return {**head, **body, **({"$defs": parts} if parts else {})}
+
+
+def _require_all(part: dict[str, Any], kind: Any) -> None:
+    """A field with a default is always written, so readers may rely on it; only an UNSET one may be missing."""
+    part["required"] = [field.encode_name for field in msgspec.structs.fields(kind) if field.default is not UNSET]
+
+
+def _events_schema() -> dict[str, Any]:
+    (root,), parts = msgspec.json.schema_components((Event,), ref_template="#/$defs/{name}")
+    for part in parts.values():
+        part["properties"] = {
+            "seq": {"type": "integer", "minimum": 1},
+            "schema": {"enum": [EVENTS]},
+            **part["properties"],
+        }
+        part["required"] = ["seq", "schema", *part["required"]]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": EVENTS,
+        "description": "One line of `run --json` and `resume --json`.",
+        **{key: value for key, value in root.items() if key != "discriminator"},
+        "$defs": parts,
+    }
+
+
+def write(folder: str) -> None:
+    """Write every schema into a folder."""
+    import os
+
+    for name, schema in schemas().items():
+        with open(os.path.join(folder, f"{name}.schema.json"), "w", encoding="utf-8") as file:
+            json.dump(schema, file, indent=2, ensure_ascii=False)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    import sys
+
+    write(sys.argv[1])

@@ -1,0 +1,149 @@
+"""The last lines of a run: its outputs, or what stopped it, where, and the next command."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..event import RunFinished, StepFinished
+from ._advice import resolve_commands, short
+from ._clockface import took, until
+from ._errors import block, notes
+from ._glyphs import word
+from ._session import Session
+from ._tally import Tally, id_of
+from ._terminal import safe, safe_lines
+from ._values import lines as value_lines
+
+if TYPE_CHECKING:
+    from ..errors import Position
+    from ..plan import Plan
+    from ..store import Store
+
+TAIL = 20
+"""Lines of a failed step's output that are shown."""
+_CODES = {"limit": "TRM402", "unknown_outcome": "TRM505", "rejected": "TRM403", "lease_lost": "TRM503"}
+
+
+def show(session: Session, finished: RunFinished, tally: Tally, plan: Plan | None, store: Store) -> None:
+    """Print the end of a run for people: outputs on standard output, the rest on standard error."""
+    if finished.status == "completed":
+        for line in value_lines(finished.outputs) if finished.outputs else []:
+            session.out.line(line)
+        session.note(_summary(session, finished, tally, plan))
+        return
+    if finished.error is not None and finished.status in ("failed", "blocked", "interrupted"):
+        for line in failure(session, finished, tally, plan, store):
+            session.err.line(line)
+    session.note(_summary(session, finished, tally, plan))
+    for label, command in _ways_on(finished):
+        session.note(f"  {label + ':':<9} {command}")
+
+
+def failure(session: Session, finished: RunFinished, tally: Tally, plan: Plan | None, store: Store) -> list[str]:
+    """The error block: what, where in the file, when, its last output, its log."""
+    error = finished.error or {}
+    path = str(error.get("path") or error.get("step") or "")
+    code = _CODES.get(str(error.get("type")), "TRM401")
+    facts = [("step", _facts(path, error, tally.failed.get(path)))] if path else []
+    log = _log(store, finished.run_id, path)
+    if log:
+        facts.append(("log", _near(log)))
+    tail = _tail(log)
+    if tail:
+        facts.append(("output", "\n".join([f"the last {len(tail)} lines" if len(tail) > 1 else "", *tail]).strip("\n")))
+    if error.get("hint"):
+        facts.append(("help", str(error["hint"])))
+    if finished.status == "blocked":
+        facts.append(("help", resolve_commands(finished.run_id, path)))
+    return block(session, "error", code, _message(error, path), _place(plan, path), ()) + notes(session.err, facts)
+
+
+def _message(error: dict[str, Any], path: str) -> str:
+    said = str(error.get("message") or error.get("type") or "failed")
+    kind = error.get("type")
+    if not path or kind == "lease_lost":
+        return said
+    if kind == "unknown_outcome":
+        return f"the outcome of step '{path}' is unknown: {said}"
+    if kind == "rejected":
+        return f"gate '{path}' rejected the run: {said}"
+    return f"step '{path}' failed: {said}"
+
+
+def _facts(path: str, error: dict[str, Any], event: StepFinished | None) -> str:
+    facts = [path]
+    if error.get("attempt"):
+        facts.append(f"attempt {error['attempt']}")
+    if event is not None:
+        facts.append(f"after {took(event.duration)}")
+    facts.append(str(error.get("type", "")))
+    return ", ".join(fact for fact in facts if fact)
+
+
+def _place(plan: Plan | None, path: str) -> Position | None:
+    if plan is None or not path:
+        return None
+    node, document = plan.nodes.get(id_of(path)), plan.workflow.document
+    if node is None or document is None:
+        return None
+    from ..errors import Position
+
+    at = document.position(node.at)
+    # The first line is enough: carets under a whole step say nothing.
+    return Position(at.file, at.line, at.column, at.line, at.column + 1) if at.end_line != at.line else at
+
+
+def _log(store: Store, run_id: str, path: str) -> str | None:
+    if not path:
+        return None
+    logs = [record.log for record in store.journal(run_id) if record.path == path and record.log]
+    return logs[-1] if logs else None
+
+
+def _tail(log: str | None) -> list[str]:
+    if log is None:
+        return []
+    from ._tail import last_lines
+
+    return [safe(line) for line in last_lines(log, TAIL)]
+
+
+def _near(path: str) -> str:
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def _summary(session: Session, finished: RunFinished, tally: Tally, plan: Plan | None) -> str:
+    said = word(session.err, finished.status)
+    if finished.wake_at is not None and finished.status == "sleeping":
+        said += f" until {until(finished.wake_at, time.time())}"
+    untouched = tally.started is not None and not tally.started.resumed and not finished.duration
+    if not untouched:
+        said += f" after {took(finished.duration)}"
+        if plan is not None:
+            said += f", {len(tally.done)} of {len(plan.workflow.steps)} steps done"
+    elif finished.status == "completed":
+        said += " already, nothing ran"
+    if finished.status in ("sleeping", "waiting", "blocked", "interrupted", "failed"):
+        said += ". The run is saved."
+    return said
+
+
+def _ways_on(finished: RunFinished) -> list[tuple[str, str]]:
+    run = short(finished.run_id)
+    if finished.status == "waiting":
+        return [("later", f"tramai resume {run}")]
+    if finished.status == "sleeping":
+        return [("later", f"tramai resume {run}")]
+    if finished.status == "failed":
+        return [("look", f"tramai show {run}"), ("retry", f"tramai resume {run}")]
+    if finished.status == "interrupted":
+        return [("resume", f"tramai resume {run}")]
+    return []
+
+
+def first_line(text: str) -> str:
+    """The first line of somebody's text."""
+    return safe_lines(text)[0]

@@ -1,0 +1,256 @@
+"""The error edge: whatever goes wrong becomes a short text or one JSON document, and an exit status."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BugError, InvalidDefinition, TramaiError, UsageError
+from ._session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..errors import Position, Problem
+    from ._terminal import Terminal
+
+PIPE = 128 + signal.SIGPIPE
+SHOWN = 20
+"""Problems that the text shows of one file; JSON has all."""
+
+
+def guarded(arguments: list[str], action: Callable[[Session], int] | None = None) -> int:
+    """Run a command line and return its exit status; nothing is ever raised, not even by a bug."""
+    _never_refuse_text()
+    session = Session(arguments)
+    try:
+        status = (action or _dispatch)(session)
+    except BrokenPipeError:
+        status = PIPE
+    except KeyboardInterrupt:
+        session.err.line("interrupted")
+        status = 128 + signal.SIGINT
+    except Exception as error:  # noqa: BLE001 - this is the edge
+        status = _report(session, error)
+    finally:
+        _close(session)
+    return status if _flush(sys.stdout) and not session.out.broken else status or PIPE
+
+
+def _dispatch(session: Session) -> int:
+    from ._group import group
+
+    return group.call(session)
+
+
+def _never_refuse_text() -> None:
+    """A stream that cannot write a character spells it out instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _flush(stream: Any) -> bool:
+    from ._terminal import silence
+
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        silence(stream)
+        return False
+    return True
+
+
+def _close(session: Session) -> None:
+    try:
+        session.close()
+    except Exception as error:  # noqa: BLE001 - an edge: the command is over, its status stands
+        session.err.line(f"warning: {error}")
+
+
+def _report(session: Session, error: Exception) -> int:
+    known = _known(session, error)
+    try:
+        if session.json:
+            session.emit(document(known, session.run_id))
+        else:
+            for line in text(session, known):
+                session.err.line(line)
+            if session.debug and isinstance(known, BugError):
+                import traceback
+
+                session.err.line("".join(traceback.format_exception(error)))
+    except Exception:  # noqa: BLE001 - the last edge: what describes errors has one itself
+        sys.stderr.write(f"error[{known.code}]: {known}\n")
+    return known.exit_status
+
+
+def _known(session: Session, error: Exception) -> TramaiError:
+    """The error as one of ours: click's become usage errors, a stranger is a bug with a report file."""
+    if isinstance(error, TramaiError):
+        return error
+    if "click" in sys.modules:
+        import click
+
+        if isinstance(error, click.ClickException):
+            return _usage(error)
+        if isinstance(error, click.exceptions.Abort):
+            return UsageError(what="aborted")
+    if isinstance(error, UnicodeError) and not session.arguments:
+        return UsageError(what=str(error))
+    return _bug(session, error)
+
+
+def _usage(error: Any) -> UsageError:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "tramai"
+    near = getattr(error, "possibilities", None)
+    message = error.message if near and getattr(error, "message", None) else error.format_message()
+    hint = f"did you mean {' or '.join(sorted(near))}?" if near else f"{path} --help"
+    message = message.rstrip(".")
+    return UsageError(what=message[:1].lower() + message[1:], hint=hint)
+
+
+def _bug(session: Session, error: Exception) -> BugError:
+    from ._report import write
+
+    kind = type(error).__name__
+    file = write(session.arguments, error)
+    where = f"the report is in {file}" if file else "no report could be written"
+    return BugError(what=kind, hint=f"this is a bug in tramai; {where}, saved runs are not harmed", report=file)
+
+
+def document(error: TramaiError, run_id: str | None = None) -> Any:
+    """The error as a `tramai.error/1` document."""
+    from msgspec import UNSET
+
+    from . import _documents
+
+    problems: tuple[Problem, ...] = error.problems if isinstance(error, InvalidDefinition) else ()
+    first = next((problem for problem in problems if problem.severity == "error"), None)
+    at = first.position if first else error.position
+    owner = error.details.get("run_id") or run_id
+    return _documents.Error(
+        exit_status=error.exit_status,
+        error=_documents.Body(
+            code=first.code if first else error.code,
+            message=first.message if first else error.message,
+            hint=first.hint if first else error.hint,
+            path=first.path if first else None,
+            run_id=str(owner) if owner else None,
+            **_documents.placed(at),
+        ),
+        problems=[_documents.finding(problem) for problem in problems] if problems else UNSET,
+        details=_details(error) or UNSET,
+    )
+
+
+def _details(error: TramaiError) -> dict[str, Any]:
+    """Facts of an error that JSON can say."""
+    import msgspec
+
+    kept: dict[str, Any] = {}
+    for name, value in error.details.items():
+        if name == "what":  # the message says it already
+            continue
+        try:
+            kept[name] = msgspec.to_builtins(value)
+        except TypeError:
+            continue
+    return kept
+
+
+def text(session: Session, error: TramaiError) -> list[str]:
+    """The error as people read it: message, place, hint, the next command."""
+    if isinstance(error, InvalidDefinition):
+        return [line for block in problem_blocks(session, error.problems) for line in block][:-1]
+    from ._advice import advice
+
+    lines = block(session, "error", error.code, error.message, error.position, ())
+    return lines + notes(session.err, advice(error, session))
+
+
+def problem_blocks(
+    session: Session, problems: tuple[Problem, ...], terminal: Terminal | None = None
+) -> list[list[str]]:
+    """A block per problem with a blank line after it; beyond the twentieth of a file they are only counted."""
+    terminal = terminal or session.err
+    blocks: list[list[str]] = []
+    for problem in problems[:SHOWN]:
+        lines = block(
+            session, problem.severity, problem.code, problem.message, problem.position,
+            tuple((one.message, one.position) for one in problem.related), terminal,
+        )  # fmt: skip
+        blocks.append([*lines, *notes(terminal, [("help", problem.hint)] if problem.hint else []), ""])
+    if len(problems) > SHOWN:
+        blocks.append([f"... and {len(problems) - SHOWN} more (--json shows all)", ""])
+    return blocks
+
+
+def block(
+    session: Session,
+    severity: str,
+    code: str,
+    message: str,
+    position: Position | None,
+    related: tuple[tuple[str, Position], ...],
+    terminal: Terminal | None = None,
+) -> list[str]:
+    """`error[TRM104]: …` and the places in the source."""
+    from ._terminal import safe_lines
+
+    terminal = terminal or session.err
+    first, *rest = safe_lines(message)
+    head = terminal.paint(f"{severity}[{code}]", "bold", "red" if severity == "error" else "yellow")
+    lines = [f"{head}: {first}", *(f"  {line}" for line in rest)]
+    if position is not None:
+        lines += excerpt(session, position)
+    for note, place in related:
+        lines += [f"{terminal.paint('note', 'bold')}: {safe_lines(note)[0]}", *excerpt(session, place)]
+    return lines
+
+
+def notes(terminal: Terminal, advice: list[tuple[str, str]]) -> list[str]:
+    """`= help: …` lines; the further lines of one stand under its first."""
+    from ._terminal import safe_lines
+
+    lines: list[str] = []
+    for kind, what in advice:
+        first, *rest = safe_lines(what)
+        lines += [f"   = {terminal.paint(kind, 'bold')}: {first}"]
+        lines += [" " * (7 + len(kind)) + line for line in rest]
+    return lines
+
+
+def excerpt(session: Session, position: Position) -> list[str]:
+    """The `-->` line and the source around the place, when the source can still be read."""
+    from ._terminal import safe
+
+    source = _source(session, position.file)
+    if source is None:
+        return [f"  --> {safe(position.file)}:{position.line}:{position.column}"]
+    from ..excerpt import excerpt as draw
+
+    lines = [safe(line) for line in draw(source, position).rstrip("\n").split("\n")]
+    return [*lines, " " * (lines[0].index("-->") + 1) + "|"]
+
+
+def _source(session: Session, file: str) -> str | None:
+    if file not in session.sources:
+        try:
+            with open(file, encoding="utf-8-sig", errors="replace", newline="") as stream:
+                session.sources[file] = stream.read(2 << 20)
+        except (OSError, ValueError):
+            return None
+    return session.sources[file]
+
+
+def exists(path: str) -> bool:
+    """Whether a path can be looked at at all; odd names (NUL, too long) are simply not there."""
+    try:
+        return os.path.exists(path)
+    except ValueError:
+        return False

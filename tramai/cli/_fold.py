@@ -1,0 +1,92 @@
+"""A run's journal as people and documents see it: steps with their attempts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET
+
+from ..store import Mark, Note, Record
+from ._documents import Attempt, Happening, StepView
+from ._tally import id_of
+
+_STATUS = {
+    Mark.STARTED: "running",
+    Mark.COMPLETED: "succeeded",
+    Mark.FAILED: "failed",
+    Mark.CANCELLED: "cancelled",
+    Mark.UNKNOWN: "unknown",
+    Mark.SKIPPED: "skipped",
+}
+
+
+def steps(records: Sequence[Record]) -> list[StepView]:
+    """Every path in the order in which it was first touched."""
+    paths: dict[str, list[Record]] = {}
+    for record in records:
+        paths.setdefault(record.path, []).append(record)
+    return [_step(path, found) for path, found in paths.items()]
+
+
+def _step(path: str, records: list[Record]) -> StepView:
+    told = [record for record in records if record.mark is not Mark.DECIDED]
+    last = told[-1] if told else records[-1]
+    end = next((record for record in told if record.mark is Mark.COMPLETED), None)
+    attempts: dict[int, list[Record]] = {}
+    for record in told:
+        if record.mark is not Mark.SKIPPED:
+            attempts.setdefault(record.attempt, []).append(record)
+    return StepView(
+        path=path,
+        id=id_of(path),
+        verb=last.verb,
+        status=_STATUS[last.mark] if told else "running",
+        output=json.loads(end.value) if end is not None and end.value is not None else None,
+        attempts=[_attempt(number, found) for number, found in sorted(attempts.items())],
+    )
+
+
+def _attempt(number: int, records: list[Record]) -> Attempt:
+    last = records[-1]
+    started = next((record.started for record in records if record.started is not None), None)
+    if started is None:
+        started = next((record.at for record in records if record.mark is Mark.STARTED), None)
+    error = json.loads(last.error) if last.error is not None else None
+    code = error.get("exit_code") if isinstance(error, dict) else None
+    return Attempt(
+        attempt=number,
+        status=_STATUS[last.mark],
+        started=started,
+        ended=None if last.mark is Mark.STARTED else last.at,
+        worker=last.worker,
+        log=next((record.log for record in reversed(records) if record.log), None),
+        exit_status=code if isinstance(code, int) else UNSET,
+        usage=json.loads(last.usage) if last.usage is not None else UNSET,
+        error=error if isinstance(error, dict) else UNSET,
+    )
+
+
+def state(initial: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
+    """What `state` holds after these records."""
+    found = dict(initial)
+    for record in records:
+        if record.mark is Mark.COMPLETED and record.saves is not None:
+            found.update(json.loads(record.saves))
+    return found
+
+
+def events(notes: Sequence[Note]) -> list[Happening]:
+    """The run's event list."""
+    return [
+        Happening(
+            seq=note.seq,
+            at=note.at,
+            type=note.type,
+            by=note.by,
+            comment=note.comment,
+            data=json.loads(note.data) if note.data is not None else None,
+        )
+        for note in notes
+    ]

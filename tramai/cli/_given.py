@@ -1,0 +1,106 @@
+"""Inputs as they are given on the command line: `KEY=VALUE`, `KEY:=JSON`, `KEY=@FILE`, and whole files."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import InvalidInput, UsageError
+
+_PAIR = re.compile(r"([^=:@\s]+)(:?=)(.*)", re.DOTALL)
+
+
+def gather(pairs: Iterable[str], file: str | None) -> dict[str, Any]:
+    """All inputs that were given; a pair wins over the file, a name given twice in pairs is an error."""
+    found = _read_all(file) if file is not None else {}
+    seen: set[str] = set()
+    for pair in pairs:
+        name, value = _one(pair)
+        if name in seen:
+            raise InvalidInput(name=name, what="is given twice")
+        seen.add(name)
+        found[name] = value
+    return found
+
+
+def _one(pair: str) -> tuple[str, Any]:
+    matched = _PAIR.fullmatch(pair)
+    if matched is None:
+        hint = "write -i KEY=VALUE, KEY:=JSON or KEY=@FILE"
+        raise UsageError(what=f"'{_cut(pair)}' is not an input", hint=hint)
+    name, sign, value = matched.groups()
+    if sign == ":=":
+        return name, _json(name, value)
+    if value.startswith("@"):
+        return name, _text_of(name, value[1:])
+    return name, value
+
+
+def _json(name: str, text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(name=name, what=f"is not JSON: {error}", hint=f"text needs no JSON: -i {name}=…") from None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _text_of(name: str, path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        hint = f"a text that begins with @ is given as {name}:='\"@…\"'"
+        raise InvalidInput(name=name, what=f"cannot be read from {path}: {reason}", hint=hint) from None
+
+
+def _read_all(path: str) -> dict[str, Any]:
+    """The inputs of a JSON, YAML or TOML file; `-` is JSON on standard input."""
+    if path == "-":
+        text = sys.stdin.buffer.read().decode("utf-8-sig", "replace")
+    else:
+        try:
+            with open(path, encoding="utf-8-sig") as file:
+                text = file.read()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8 text"
+            raise UsageError(what=f"the inputs file {path} cannot be read: {reason}") from None
+    data = _data(path, text)
+    if not isinstance(data, dict):
+        raise UsageError(what=f"the inputs in {_name(path)} must be a mapping of names to values")
+    return data
+
+
+def _data(path: str, text: str) -> Any:
+    if path.endswith((".yaml", ".yml", ".toml")):
+        return _document(path, text)
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        hint = "a file that ends in .yaml or .toml is read as such" if path != "-" else None
+        raise UsageError(what=f"the inputs in {_name(path)} are not JSON: {error}", hint=hint) from None
+
+
+def _document(path: str, text: str) -> Any:
+    """A YAML or TOML file, read with the rules for untyped data in workflows."""
+    from .. import document, schema
+
+    read = document.parse(text, file=path)
+    problem = next((problem for problem in read.problems if problem.severity == "error"), None)
+    if problem is not None:
+        raise UsageError(what=problem.message, hint=problem.hint, position=problem.position)
+    return schema.resolve(read, {})
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else path
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."

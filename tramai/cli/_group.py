@@ -1,0 +1,222 @@
+"""The `tramai` group: a command's module is imported when it is called, global flags stand before or after its name."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from .. import __version__
+from ..errors import UsageError
+from ._session import Session
+
+SECTIONS = {
+    "Start": {
+        "run": "Run a workflow file.",
+        "resume": "Go on with a run after a crash, a pause or a failure.",
+    },
+    "Write": {
+        "validate": "Find every mistake in workflow files.",
+        "plan": "Show what a run would do, without doing it.",
+        "graph": "Draw the steps of a workflow or a run.",
+        "digest": "Print the digest of workflow files.",
+        "schema": "Print a JSON Schema: of workflow files, of --json output.",
+        "explain": "Explain an error code, with a wrong and a right example.",
+    },
+    "Runs": {
+        "list": "List runs, newest first.",
+        "show": "Show one run: steps, attempts, events.",
+        "logs": "Print what the steps of a run wrote.",
+        "cancel": "Cancel a run for good.",
+        "resolve": "Say what became of a step whose end was not seen.",
+    },
+    "Shell": {
+        "completion": "Print the completion script of a shell.",
+    },
+}
+SUMMARIES = {name: summary for section in SECTIONS.values() for name, summary in section.items()}
+CONTEXT = {"help_option_names": ["-h", "--help"], "terminal_width": 80}
+
+
+class GlobalFlag(click.Option):
+    """A flag of every command. Only what was really given is kept, so that the later place wins over the earlier."""
+
+    def __init__(self, *declarations: str, **attributes: Any) -> None:
+        super().__init__(declarations, expose_value=False, callback=_keep, **attributes)
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    session = context.find_root().obj
+    if session is not None and value not in (None, False) and parameter.name:
+        session.flags[parameter.name] = value
+
+
+def global_flags() -> list[click.Parameter]:
+    """Fresh copies of the flags that every command has."""
+    return [
+        GlobalFlag("-q", "--quiet", is_flag=True, help="Print results and errors only."),
+        GlobalFlag("-v", "--verbose", is_flag=True, help="Print more: whole digests, replayed steps, settings."),
+        GlobalFlag("--debug", is_flag=True, help="After an internal error, show what the report file holds."),
+        GlobalFlag("--json", is_flag=True, help="Print one JSON document (run and resume: one event a line)."),
+        GlobalFlag("--color", metavar="WHEN", help="auto, always or never."),
+        GlobalFlag("--progress", metavar="HOW", help="auto, live, plain or none."),
+        GlobalFlag("--no-input", is_flag=True, help="Never ask; a question becomes an error."),
+        GlobalFlag("-y", "--yes", is_flag=True, help="Answer every question with yes."),
+        GlobalFlag("-C", "directory", metavar="DIR", help="Change to this folder first."),
+        GlobalFlag("--store", metavar="URL", help="Where runs are kept: sqlite:PATH, memory:  [env: TRAMAI_STORE]"),
+        GlobalFlag("--env-file", metavar="FILE", help="Take variables from a file; those that are set stay."),
+    ]
+
+
+class Command(click.Command):
+    """A command with examples before everything else and the global flags after its own."""
+
+    def __init__(self, *, examples: Sequence[str], **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.examples = tuple(examples)
+        self.params.extend(global_flags())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command with the session as its first argument."""
+        session = ctx.find_root().obj
+        assert isinstance(session, Session)
+        session.begin()
+        assert self.callback is not None
+        with ctx:
+            return self.callback(session, **ctx.params)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples, usage, text, options, global options."""
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"  {example}\n")
+        formatter.write("\n")
+        super().format_help(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Own options first, global ones in a section of their own."""
+        for title, wanted in (("Options", False), ("Global options", True)):
+            rows = [
+                record
+                for parameter in self.get_params(ctx)
+                if isinstance(parameter, click.Option)
+                and isinstance(parameter, GlobalFlag) is wanted
+                and (record := parameter.get_help_record(ctx))
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
+    """Make a function the command `name`. It gets the Session first and returns the exit status."""
+
+    def wrap(function: Callable[..., int]) -> Command:
+        parameters = list(reversed(getattr(function, "__click_params__", [])))
+        return Command(
+            name=name,
+            callback=function,
+            params=parameters,
+            help=_dedent(function.__doc__ or ""),
+            short_help=SUMMARIES[name],
+            examples=examples,
+            context_settings=CONTEXT,
+        )
+
+    return wrap
+
+
+def _dedent(text: str) -> str:
+    import inspect
+
+    return inspect.cleandoc(text)
+
+
+class Group(click.Group):
+    """All commands, listed from a table and loaded one at a time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every command, in the order of the help text."""
+        return list(SUMMARIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of that name."""
+        if cmd_name not in SUMMARIES:
+            return None
+        found = importlib.import_module(f"tramai.cli.{cmd_name}").command
+        assert isinstance(found, click.Command)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one was probably meant."""
+        if args[0] not in SUMMARIES and not args[0].startswith("-") and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(args[0], SUMMARIES, n=1, cutoff=0.5)
+            hint = f"did you mean 'tramai {near[0]}'?" if near else "tramai --help lists the commands"
+            raise UsageError(what=f"no such command '{args[0]}'", hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by section, without importing one."""
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()), col_max=12)
+
+    def main(self, args: Sequence[str] | None = None, *_: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Parse and run inside the error edge; leaves by SystemExit as click's own does."""
+        import sys
+
+        from ._errors import guarded
+
+        status = guarded(list(sys.argv[1:] if args is None else args))
+        if standalone_mode:
+            sys.exit(status)
+        return status
+
+    def call(self, session: Session) -> int:
+        """Parse the session's arguments and run what they name; raises what went wrong."""
+        status = super().main(session.arguments, "tramai", standalone_mode=False, obj=session)
+        return status if isinstance(status, int) else 0
+
+
+def _print_version(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if not value or context.resilient_parsing:
+        return
+    session = context.find_root().obj
+    if session is not None and session.json:
+        session.emit({"schema": "tramai.version/1", "version": __version__})
+    else:
+        click.echo(f"tramai {__version__}")
+    context.exit()
+
+
+HELP = """Durable workflows written as YAML or TOML files.
+
+\b
+  tramai run review.yaml -i base=main     start a run
+  tramai resume k3f9q2mz                  go on with it after anything
+"""
+
+group = Group(
+    name="tramai",
+    help=HELP,
+    epilog="tramai COMMAND --help shows examples and every flag of a command.",
+    params=[
+        *global_flags(),
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+            help="Print the version.",
+        ),
+    ],
+    invoke_without_command=False,
+    no_args_is_help=False,
+    context_settings=CONTEXT,
+)

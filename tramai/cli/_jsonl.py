@@ -1,0 +1,33 @@
+"""A run as JSON lines, one event each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from ..event import Event, RunFinished, StepOutput
+from ._documents import event_line
+from ._terminal import Terminal
+
+
+class Lines:
+    """Writes every event but the children's output, numbered from 1."""
+
+    def __init__(self, terminal: Terminal, final: Callable[[RunFinished], RunFinished]) -> None:
+        self._terminal = terminal
+        self._final = final
+        self._seq = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Write one line."""
+        if isinstance(event, StepOutput):
+            return
+        if isinstance(event, RunFinished):
+            event = self._final(event)
+        with self._lock:
+            self._seq += 1
+            self._terminal.line(event_line(event, self._seq))
+
+    def close(self) -> None:
+        """Every line is out already."""

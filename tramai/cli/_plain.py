@@ -1,0 +1,95 @@
+"""A run as plain lines, one an event, and a sign of life while a step is silent."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+
+from ..event import Event, RunFinished, RunStarted, StepFinished, StepOutput, StepRetrying, StepStarted
+from ._rows import Rows
+from ._tally import Tally
+from ._terminal import Terminal
+
+FIRST_SIGN = 30.0
+NEXT_SIGN = 60.0
+LONGEST_LINE = 4096
+
+
+class Plain:
+    """Lines only: no cursor movement, no animation."""
+
+    def __init__(self, terminal: Terminal, names: Sequence[str], *, verbose: bool = False) -> None:
+        self._terminal = terminal
+        self._rows = Rows(terminal, names, verbose=verbose)
+        self._verbose = verbose
+        self._tally = Tally()
+        self._lock = threading.Lock()
+        self._partial: dict[tuple[str, str], str] = {}
+        self._over = threading.Event()
+        self._pulse: threading.Thread | None = None
+        self._last = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        """Print what one event says."""
+        with self._lock:
+            for line in self._lines(event):
+                self._terminal.line(line)
+            self._last = time.monotonic()
+
+    def close(self) -> None:
+        """End the sign of life."""
+        self._over.set()
+        if self._pulse is not None:
+            self._pulse.join()
+
+    def _lines(self, event: Event) -> list[str]:
+        if isinstance(event, StepOutput):
+            return self._output(event)
+        self._tally(event)
+        if isinstance(event, StepStarted):
+            self._watch()
+            return [self._rows.started(event)]
+        if isinstance(event, StepFinished):
+            if event.status == "replayed" and not self._verbose:
+                return []
+            return [*self._rest(event.path), self._rows.finished(event)]
+        if isinstance(event, StepRetrying):
+            return [self._rows.retrying(event)]
+        if isinstance(event, RunStarted):
+            return [self._rows.run(event)]
+        if isinstance(event, RunFinished):
+            return [self._rows.suspended(event, step) for step in self._tally.leaves()]
+        return []
+
+    def _output(self, event: StepOutput) -> list[str]:
+        key = (event.path, event.stream)
+        text = self._partial.pop(key, "") + event.text
+        *whole, rest = text.split("\n")
+        if len(rest) > LONGEST_LINE:
+            whole, rest = [*whole, rest], ""
+        if rest:
+            self._partial[key] = rest
+        return [self._rows.output(event.path, line.rstrip("\r")) for line in whole]
+
+    def _rest(self, path: str) -> list[str]:
+        """Output that did not end with a line break."""
+        keys = [key for key in self._partial if key[0] == path]
+        return [self._rows.output(path, self._partial.pop(key)) for key in keys]
+
+    def _watch(self) -> None:
+        if self._pulse is None:
+            self._pulse = threading.Thread(target=self._beat, name="tramai-progress", daemon=True)
+            self._pulse.start()
+
+    def _beat(self) -> None:
+        wait = FIRST_SIGN
+        while not self._over.wait(wait):
+            with self._lock:
+                quiet = time.monotonic() - self._last
+                if quiet + 0.5 < FIRST_SIGN:
+                    wait = FIRST_SIGN - quiet
+                    continue
+                for step in self._tally.leaves():
+                    self._terminal.line(self._rows.silent(step, time.time() - step.at))
+                wait = NEXT_SIGN

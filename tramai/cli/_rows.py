@@ -1,0 +1,83 @@
+"""The one line that each event becomes, for people."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from ..event import RunFinished, RunStarted, StepFinished, StepRetrying, StepStarted
+from ._advice import short
+from ._clockface import took, until
+from ._glyphs import glyph, word
+from ._terminal import Terminal, cells, fit, pad, safe, safe_lines
+
+_SUSPENDED = ("sleeping", "waiting", "blocked")
+
+
+class Rows:
+    """Makes lines for one terminal. Paths are lined up and never cut; what is said after them may be."""
+
+    def __init__(self, terminal: Terminal, names: Sequence[str], *, verbose: bool) -> None:
+        self.terminal = terminal
+        self.verbose = verbose
+        self._width = min(max([8, *(cells(name) for name in names)]), 24)
+
+    def run(self, event: RunStarted) -> str:
+        """The first line."""
+        paint = self.terminal.paint
+        digest = event.digest if self.verbose else event.digest[:8]
+        again = "  resumed" if event.resumed else ""
+        head = f"run {paint(safe(short(event.run_id)), 'bold')}  {safe(event.workflow)} v{safe(event.version)}"
+        tail = paint(f"(tramai show {safe(short(event.run_id))})", "dim")
+        return f"{head}  digest {digest}{again}   {tail}"
+
+    def started(self, event: StepStarted) -> str:
+        """An attempt begins."""
+        which = f"attempt {event.attempt}" if event.attempt > 1 else ""
+        return self._row("started", event.path, event.verb, "", which)
+
+    def finished(self, event: StepFinished) -> str:
+        """A step is over; a failed one says why."""
+        said = event.note or ""
+        if event.error is not None:
+            said = str(event.error.get("message") or event.error.get("type") or "")
+        long = took(event.duration) if event.status != "skipped" and event.status != "replayed" else ""
+        return self._row(event.status, event.path, event.verb, long, said)
+
+    def retrying(self, event: StepRetrying) -> str:
+        """Another attempt follows."""
+        return self._row("retrying", event.path, event.verb, "", f"attempt {event.attempt + 1} in {took(event.delay)}")
+
+    def silent(self, event: StepStarted, seconds: float) -> str:
+        """A step that has said nothing for a while."""
+        return self._row("running", event.path, event.verb, took(seconds), "")
+
+    def suspended(self, event: RunFinished, step: StepStarted) -> str:
+        """A step at which the run stopped for now."""
+        said = {
+            "sleeping": "",
+            "waiting": "for a decision",
+            "blocked": "its outcome is unknown",
+        }.get(event.status, "")
+        if event.wake_at is not None:
+            said = f"{said} until {until(event.wake_at, time.time())}".strip()
+        return self._row(event.status, step.path, step.verb, "", said)
+
+    def output(self, path: str, text: str) -> str:
+        """A line that a child wrote."""
+        bar = "│" if self.terminal.unicode else "|"
+        return f"  {self.terminal.paint(f'{safe(path)} {bar}', 'dim')} {safe(text)}"
+
+    def _row(self, state: str, path: str, verb: str, long: str, said: str) -> str:
+        sign = glyph(self.terminal, state)
+        name = pad(safe(path), self._width)
+        # The check mark, the bare sign and a time are the word of an ordinary end; any other state is spelled out.
+        spelled = "" if state in ("succeeded", "running") else word(self.terminal, state)
+        used = 2 + (1 if self.terminal.unicode else 2) + 1 + cells(name) + 2 + 8 + 1 + 6
+        words = [part for part in (spelled, safe_lines(said)[0]) if part]
+        room = self.terminal.width - used - 3 if self.terminal.tty else 500
+        if len(words) == 2:
+            room -= len(state) + 1
+        if words and said:
+            words[-1] = fit(words[-1], max(room, 16), self.terminal.ellipsis)
+        return f"  {sign} {name}  {verb:<8} {long:>6}   {' '.join(words)}".rstrip()

@@ -1,0 +1,153 @@
+"""One call of the command line: its flags, its settings, its two streams, its store."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ._settings import Settings, gather
+from ._terminal import Terminal
+
+if TYPE_CHECKING:
+    from ..store import Store
+
+
+class Session:
+    """Made empty before the arguments are parsed, so that the error edge always has one.
+
+    `arguments` are the words after `tramai`; flags arrive one by one while they are parsed.
+    """
+
+    def __init__(self, arguments: list[str] | None = None) -> None:
+        self.arguments = arguments or []
+        self.flags: dict[str, Any] = {}
+        self.started_in = os.getcwd()
+        self.run_id: str | None = None
+        """The run that this call is about, for error documents."""
+        self.sources: dict[str, str] = {}
+        """Texts that cannot be read again: standard input, by the name it has in problems."""
+        self._store: Store | None = None
+
+    def begin(self) -> None:
+        """Change the folder and take the env file, once the flags are known."""
+        from ..errors import ConfigurationError
+
+        folder = self.flags.get("directory")
+        if folder:
+            try:
+                os.chdir(folder)
+            except OSError as error:
+                raise ConfigurationError(what=f"-C {folder}: {error.strerror}") from None
+        if self.flags.get("env_file"):
+            from . import _envfile
+
+            for name, value in _envfile.read(self.flags["env_file"]).items():
+                os.environ.setdefault(name, value)
+
+    @functools.cached_property
+    def settings(self) -> Settings:
+        """Flags, environment and configuration files together."""
+        return gather(self.flags)
+
+    @functools.cached_property
+    def out(self) -> Terminal:
+        """Standard output: results."""
+        return Terminal(sys.stdout, colour=self._colour)
+
+    @functools.cached_property
+    def err(self) -> Terminal:
+        """Standard error: progress, notes, errors."""
+        return Terminal(sys.stderr, colour=self._colour)
+
+    @property
+    def _colour(self) -> str:
+        from ..errors import TramaiError
+
+        try:
+            return self.settings.text("color")
+        except TramaiError:
+            return "auto"
+
+    @property
+    def json(self) -> bool:
+        """Whether the result is one JSON document; also known when the arguments cannot be parsed."""
+        before = self.arguments[: self.arguments.index("--")] if "--" in self.arguments else self.arguments
+        return bool(self.flags.get("json")) or "--json" in before
+
+    @property
+    def quiet(self) -> bool:
+        """`-q`: results and errors only."""
+        return bool(self.flags.get("quiet"))
+
+    @property
+    def verbose(self) -> bool:
+        """`-v`: the whole digest, replayed steps, origins of settings."""
+        return bool(self.flags.get("verbose"))
+
+    @property
+    def debug(self) -> bool:
+        """`--debug`: for a bug of ours, what the report file holds is shown too."""
+        return bool(self.flags.get("debug"))
+
+    def store(self) -> Store:
+        """The store, made if there is none yet."""
+        if self._store is None:
+            if self.settings.store_is_default:
+                _make_private_folder(os.path.dirname(self.settings.default_path))
+            self._store = self._open(create=True)
+        return self._store
+
+    def looking(self) -> Store:
+        """The store for those who only look: where there is none, an empty one, and nothing is made."""
+        if self._store is None:
+            self._store = self._open(create=False)
+        return self._store
+
+    def _open(self, *, create: bool) -> Store:
+        from ..stores import open_store
+
+        return open_store(self.settings.store, create=create)
+
+    def logs(self) -> str:
+        """The folder for what children write, made if there is none."""
+        folder = os.path.join(os.path.abspath(self.settings.root), ".tramai")
+        _make_private_folder(folder)
+        return os.path.join(folder, "logs")
+
+    def emit(self, document: Mapping[str, Any] | Any) -> None:
+        """Print a document of `_documents` as one line of JSON."""
+        from ._documents import dump
+
+        self.out.line(dump(document))
+
+    def note(self, text: str) -> None:
+        """Tell a person something that is not the result."""
+        if not (self.quiet or self.json):
+            self.err.line(text)
+
+    def close(self) -> None:
+        """Give the store back and return to the folder the call came from."""
+        store, self._store = self._store, None
+        try:
+            if store is not None:
+                store.close()
+        finally:
+            if self.flags.get("directory"):
+                os.chdir(self.started_in)
+
+
+def _make_private_folder(folder: str) -> None:
+    """Owner-only, and kept out of version control by its own ignore file."""
+    from ..errors import StoreUnavailable
+
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        ignore = os.path.join(folder, ".gitignore")
+        if not os.path.exists(ignore):
+            with open(ignore, "w", encoding="ascii") as file:
+                file.write("*\n")
+    except OSError as error:
+        raise StoreUnavailable(what=f"{folder}: {error.strerror}") from None

@@ -1,0 +1,199 @@
+"""What the command line is set to: flag, then `TRAMAI_*`, then project file, then user file, then default."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import ConfigurationError, Position, UsageError
+
+KEYS = ("store", "wait", "lease", "progress", "color")
+CHOICES = {"progress": ("auto", "live", "plain", "none"), "color": ("auto", "always", "never")}
+DEFAULTS = {"wait": "60s", "lease": "30s", "progress": "auto", "color": "auto"}
+PROJECT = "tramai.toml"
+
+
+class Settings:
+    """Every setting with its origin. `root` is the folder whose `.tramai/` holds the default store."""
+
+    def __init__(self, values: Mapping[str, str], origins: Mapping[str, str], root: str) -> None:
+        self._values = values
+        self._origins = origins
+        self.root = root
+
+    def text(self, key: str) -> str:
+        """The value as written."""
+        return self._values[key]
+
+    def origin(self, key: str) -> str:
+        """Where the value comes from: a flag, a variable, a file, or `default`."""
+        return self._origins[key]
+
+    def seconds(self, key: str) -> float:
+        """The value as a duration."""
+        from ..duration import parse
+
+        try:
+            return parse(self._values[key])
+        except ValueError as error:
+            raise UsageError(what=f"{self._origins[key]}: {error}") from None
+
+    @property
+    def store(self) -> str:
+        """The URL of the store."""
+        return self._values.get("store") or "sqlite:" + self.default_path
+
+    @property
+    def default_path(self) -> str:
+        """Where the default store lives: relative when that is shorter to read."""
+        path = os.path.join(self.root, ".tramai", "tramai.db")
+        return os.path.relpath(path) if os.path.samefile(self.root, os.getcwd()) else path
+
+    @property
+    def store_is_default(self) -> bool:
+        """Whether nobody chose a store."""
+        return not self._values.get("store")
+
+
+def gather(flags: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Settings:
+    """Read all sources; ConfigurationError with the place for a key or value that means nothing."""
+    values, origins = dict(DEFAULTS), dict.fromkeys(DEFAULTS, "default")
+    project = _project_file(os.getcwd())
+    for file in (_user_file(env), project):
+        if file is not None:
+            _take(_read(file), file, values, origins)
+    for key in KEYS:
+        if env.get(f"TRAMAI_{key.upper()}"):
+            values[key], origins[key] = env[f"TRAMAI_{key.upper()}"], f"TRAMAI_{key.upper()}"
+        if flags.get(key) is not None:
+            values[key], origins[key] = str(flags[key]), f"--{key}"
+    for key, allowed in CHOICES.items():
+        if values[key] not in allowed:
+            raise UsageError(what=f"{origins[key]}: '{values[key]}' is not one of {', '.join(allowed)}")
+    return Settings(values, origins, os.path.dirname(project) if project else os.getcwd())
+
+
+def _project_file(folder: str) -> str | None:
+    """The nearest `tramai.toml`, or `pyproject.toml` with a table of ours, here or above."""
+    while True:
+        own, shared = os.path.join(folder, PROJECT), os.path.join(folder, "pyproject.toml")
+        if os.path.isfile(own):
+            return own
+        if os.path.isfile(shared) and b"[tool.tramai" in _bytes(shared):
+            return shared
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+
+
+def _user_file(env: Mapping[str, str]) -> str | None:
+    # platformdirs knows the other systems; on Linux its rule is this line, and importing it costs as much as a store.
+    if sys.platform.startswith("linux"):
+        folder = os.path.join(env.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config"), "tramai")
+    else:
+        import platformdirs
+
+        folder = platformdirs.user_config_dir("tramai", appauthor=False)
+    path = os.path.join(folder, "config.toml")
+    return path if os.path.isfile(path) else None
+
+
+def _bytes(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise ConfigurationError(what=f"{path} cannot be read: {error.strerror}") from None
+
+
+def _read(path: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        text = _bytes(path).decode("utf-8-sig")
+        data = tomllib.loads(text)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(
+            what=f"{_near(path)} is not TOML: {error}", position=_toml_place(path, error)
+        ) from None
+    if os.path.basename(path) == "pyproject.toml":
+        data = data.get("tool", {}).get("tramai", {})
+    return data
+
+
+def _take(data: Mapping[str, Any], file: str, values: dict[str, str], origins: dict[str, str]) -> None:
+    for key, value in data.items():
+        if key not in KEYS:
+            _refuse(file, key, f"unknown key '{key}' in {_near(file)}", _suggest(key))
+        if not isinstance(value, str):
+            _refuse(file, key, f"'{key}' in {_near(file)} must be text", f'write {key} = "{value}"')
+        if key in CHOICES and value not in CHOICES[key]:
+            _refuse(file, key, f"'{key}' in {_near(file)} must be one of {', '.join(CHOICES[key])}", None)
+        if key in ("wait", "lease"):
+            _check_duration(file, key, value)
+        values[key] = _beside(file, value) if key == "store" else value
+        origins[key] = f"{_near(file)}: {key}"
+
+
+def _check_duration(file: str, key: str, value: str) -> None:
+    from ..duration import parse
+
+    try:
+        parse(value)
+    except ValueError as error:
+        _refuse(file, key, f"'{key}' in {_near(file)}: {error}", None)
+
+
+def _beside(file: str, url: str) -> str:
+    """A relative path in a configuration file starts at that file, wherever the command was started."""
+    scheme, _, path = url.partition(":")
+    if scheme not in ("sqlite", "file", "markdown") or os.path.isabs(path):
+        return url
+    return f"{scheme}:{os.path.join(os.path.dirname(file), path)}"
+
+
+def _near(path: str) -> str:
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
+def _suggest(key: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(key, KEYS, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(KEYS)}"
+
+
+def _refuse(file: str, key: str, what: str, hint: str | None) -> None:
+    raise ConfigurationError(what=what, hint=hint, position=_key_place(file, key))
+
+
+def _key_place(file: str, key: str) -> Position | None:
+    import re
+
+    pattern = re.compile(rf"""\s*(?:"{re.escape(key)}"|'{re.escape(key)}'|({re.escape(key)}))\s*[.=]""")
+    shared = os.path.basename(file) == "pyproject.toml"
+    table: str | None = ""
+    for number, line in enumerate(_bytes(file).decode("utf-8-sig", "replace").splitlines(), 1):
+        stripped = line.strip()
+        if stripped.startswith("["):
+            table = stripped.split("#")[0].strip().strip("[]").strip()
+        ours = table == ("tool.tramai" if shared else "")
+        named = f"tool.tramai.{key}" if shared else key
+        if (ours and pattern.match(line)) or table == named:
+            start = line.find(key) + 1
+            return Position(_near(file), number, start, number, start + len(key))
+    return None
+
+
+def _toml_place(path: str, error: ValueError) -> Position | None:
+    import re
+
+    found = re.search(r"at line (\d+), column (\d+)", str(error))
+    if found is None:
+        return None
+    line, column = int(found[1]), int(found[2])
+    return Position(_near(path), line, column, line, column + 1)

@@ -1,0 +1,60 @@
+"""Signals during a run: the first asks it to stop and save, the second kills the children, the third ends all."""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+from typing import Any
+
+from ..interrupt import Interrupt
+
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Signals:
+    """A context in which SIGINT, SIGTERM and SIGHUP set `interrupt`, then `hurry`. `number` is the first that came."""
+
+    def __init__(self) -> None:
+        self.interrupt = Interrupt()
+        self.hurry = Interrupt()
+        self.number: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        for number in _STOPS:
+            # Ignored by whoever started us (nohup, a shell's background job): stays ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._arrived)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self.interrupt.close()
+        self.hurry.close()
+
+    @property
+    def exit_status(self) -> int:
+        """128 and the number of the first signal."""
+        return 128 + (self.number or signal.SIGINT)
+
+    def _arrived(self, number: int, _: FrameType | None) -> None:
+        if self.number is None:
+            self.number = number
+            # Written past Python's buffers: the signal may have arrived in the middle of a write to them.
+            _tell(b"\nstopping: the running step is ended and the run saved; once more kills it at once\n", number)
+            self.interrupt.set("signal")
+        elif not self.hurry.is_set:
+            self.hurry.set("signal")
+        else:
+            os._exit(self.exit_status)
+
+
+def _tell(text: bytes, number: int) -> None:
+    if number != signal.SIGINT or not os.isatty(2):
+        return
+    try:
+        os.write(2, text)
+    except OSError:
+        pass

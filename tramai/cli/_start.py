@@ -1,0 +1,228 @@
+"""Carry out a run, new or resumed: what `run` and `resume` share once their arguments are known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from .. import engine
+from ..event import Event, RunFinished, RunStarted
+from . import render
+from ._session import Session
+from ._signals import Signals
+from ._tally import Tally
+
+if TYPE_CHECKING:
+    from ..plan import Plan
+    from ..store import Store
+
+SUSPENDED = 11
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for: one field per option of `run` and `resume`."""
+
+    file: str | None = None
+    inputs: tuple[str, ...] = ()
+    inputs_file: str | None = None
+    start_key: str | None = None
+    labels: tuple[str, ...] = ()
+    wait: str | None = None
+    lease: str | None = None
+    ok_if_suspended: bool = False
+    run: str | None = None
+    as_started: bool = False
+    accept_changes: bool = False
+
+
+def run(session: Session, request: Request) -> int:
+    """Start a run of a workflow file; the exit status."""
+    from .. import inputs
+    from . import _given, _load
+
+    assert request.file is not None
+    plan = _load.plan_of(request.file)
+    bound = inputs.bind(plan.workflow.inputs, _given.gather(request.inputs, request.inputs_file))
+    store = session.store()
+
+    def go(options: engine.Options, observers: list[Any]) -> engine.Result:
+        return engine.run(plan, bound, store=store, observers=observers, options=options)
+
+    return _carry(session, request, plan, store, go)
+
+
+def resume(session: Session, request: Request) -> int:
+    """Go on with a run; the exit status."""
+    from . import _select
+
+    assert request.run is not None
+    store = session.looking()
+    run_id = session.run_id = _select.find(store, request.run)
+    plan = _current(store, run_id, request)
+
+    def go(options: engine.Options, observers: list[Any]) -> engine.Result:
+        return engine.resume(
+            run_id,
+            store=store,
+            plan=plan,
+            accept_changes=request.accept_changes,
+            observers=observers,
+            options=options,
+        )
+
+    return _carry(session, request, plan, store, go)
+
+
+def _current(store: Store, run_id: str, request: Request) -> Plan | None:
+    """The workflow file as it is now; None where the stored definition is to be used or nothing will run."""
+    from ..errors import ConfigurationError
+    from ..store import Status
+    from ._advice import short
+    from ._load import plan_of
+
+    found = store.get(run_id)
+    if request.as_started or found.status.terminal or found.status is Status.BLOCKED:
+        return None
+    if request.file is not None:
+        return plan_of(request.file)
+    if found.file is None or found.file == "-":
+        return None
+    path = os.path.relpath(os.path.join(found.cwd, found.file))
+    if not os.path.isfile(path):
+        hint = (
+            f"tramai resume {short(run_id)} --file FILE     where it is now\n"
+            f"tramai resume {short(run_id)} --as-started    the definition as it was, from the store"
+        )
+        raise ConfigurationError(what=f"the workflow file of this run is gone: {path}", hint=hint)
+    return plan_of(path)
+
+
+def _carry(
+    session: Session,
+    request: Request,
+    plan: Plan | None,
+    store: Store,
+    go: Callable[[engine.Options, list[Any]], engine.Result],
+) -> int:
+    from . import _ending
+
+    tally = Tally()
+    with Signals() as signals:
+        final = _Final(request, signals)
+        views = render.choose(session, _names(plan), final)
+        options = _options(session, request, signals)
+        try:
+            result = go(options, [tally, _Remember(session), *views])
+            if tally.started is None:
+                for event in _untouched(store, result):
+                    tally(event)
+                    for view in views:
+                        view(event)
+        finally:
+            for view in views:
+                view.close()
+    assert tally.finished is not None
+    finished = final(tally.finished)
+    if not session.json:
+        _ending.show(session, finished, tally, plan, store)
+    return finished.exit_status
+
+
+class _Final:
+    """The exit status of the command, from how the run ended, the flags and the signal that came."""
+
+    def __init__(self, request: Request, signals: Signals) -> None:
+        self._request = request
+        self._signals = signals
+
+    def __call__(self, event: RunFinished) -> RunFinished:
+        """The event with the status this command will exit with."""
+        status = event.exit_status
+        if event.status == "interrupted" and self._signals.number is not None and event.error is None:
+            status = self._signals.exit_status
+        if status == SUSPENDED and self._request.ok_if_suspended:
+            status = 0
+        return msgspec.structs.replace(event, exit_status=status)
+
+
+class _Remember:
+    """An observer that tells the session which run it is about, so that a later error can name it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __call__(self, event: Event) -> None:
+        """See one event."""
+        if isinstance(event, RunStarted):
+            self._session.run_id = event.run_id
+
+
+def _names(plan: Plan | None) -> tuple[str, ...]:
+    return tuple(node.id for node in plan.workflow.steps) if plan is not None else ()
+
+
+def _options(session: Session, request: Request, signals: Signals) -> engine.Options:
+    for name in ("wait", "lease"):
+        if getattr(request, name) is not None:
+            session.flags[name] = getattr(request, name)
+    settings = session.settings
+    lease = settings.seconds("lease")
+    if lease <= 0:
+        from ..errors import UsageError
+
+        raise UsageError(what=f"{settings.origin('lease')}: a lease must last longer than 0s")
+    return engine.Options(
+        wait=settings.seconds("wait"),
+        lease=lease,
+        start_key=request.start_key,
+        labels=request.labels,
+        logs=session.logs(),
+        interrupt=signals.interrupt,
+        hurry=signals.hurry,
+    )
+
+
+def _untouched(store: Store, result: engine.Result) -> tuple[Event, ...]:
+    """The first and last event of a run in which nothing had to be done: it is over, or sleeps, or is another's."""
+    found = store.get(result.run_id)
+    if result.status == "interrupted":
+        _refuse_unfinished(found)
+    started = RunStarted(
+        run_id=found.run_id,
+        workflow=found.workflow,
+        version=found.version,
+        digest=found.digest,
+        resumed=False,
+        file=found.file,
+    )
+    finished = RunFinished(
+        run_id=result.run_id,
+        status=result.status,
+        exit_status=result.exit_status,
+        outputs=result.outputs,
+        error=result.error,
+        wake_at=result.wake_at,
+    )
+    return started, finished
+
+
+def _refuse_unfinished(found: Any) -> None:
+    """A start key whose run is under way, or was left half done: neither a result nor ours to go on with."""
+    from ..clock import SystemClock
+    from ..errors import LeaseHeld, NotInThatState
+    from ._advice import short
+    from ._clockface import until
+
+    now = SystemClock().now()
+    lease = found.lease
+    if lease is not None and lease.expires > now and not lease.holder.known_dead():
+        raise LeaseHeld(run_id=found.run_id, owner=lease.owner, until=until(lease.expires, now))
+    raise NotInThatState(
+        run_id=found.run_id,
+        status=found.status.value,
+        what="it was started with this key and is not finished",
+        hint=f"tramai resume {short(found.run_id)}",
+    )

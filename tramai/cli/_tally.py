@@ -1,0 +1,61 @@
+"""What happened in a run, counted while it happens, for the last lines."""
+
+from __future__ import annotations
+
+import re
+
+from ..event import Event, RunFinished, RunStarted, StepFinished, StepStarted
+
+DONE = ("succeeded", "skipped", "recovered", "replayed")
+_LAST = re.compile(r"[a-z][a-z0-9_]*$")
+
+
+def id_of(path: str) -> str:
+    """The step's id: the end of its path."""
+    found = _LAST.search(path)
+    return found[0] if found else path
+
+
+def is_top(path: str) -> bool:
+    """Whether the step stands in the workflow itself, not inside another step."""
+    return "." not in path and "[" not in path
+
+
+class Tally:
+    """An observer that remembers: who the run is, which top steps are done, what failed, what is still open."""
+
+    def __init__(self) -> None:
+        self.started: RunStarted | None = None
+        self.finished: RunFinished | None = None
+        self.done: set[str] = set()
+        self.failed: dict[str, StepFinished] = {}
+        self.open: dict[str, StepStarted] = {}
+
+    def __call__(self, event: Event) -> None:
+        """See one event."""
+        if isinstance(event, StepStarted):
+            self.open[event.path] = event
+        elif isinstance(event, StepFinished):
+            self._ended(event)
+        elif isinstance(event, RunStarted):
+            self.started = event
+        elif isinstance(event, RunFinished):
+            self.finished = event
+
+    def _ended(self, event: StepFinished) -> None:
+        self.open.pop(event.path, None)
+        if event.status == "failed":
+            self.failed[event.path] = event
+        else:
+            self.failed.pop(event.path, None)
+            if event.status in DONE and is_top(event.path):
+                self.done.add(event.path)
+
+    def leaves(self) -> list[StepStarted]:
+        """The open steps that hold no other open step."""
+        paths = tuple(self.open)
+        return [
+            step
+            for path, step in self.open.items()
+            if not any(other.startswith((f"{path}.", f"{path}[")) for other in paths)
+        ]

@@ -1,0 +1,40 @@
+"""`tramai cancel`: cancel a run for good."""
+
+from __future__ import annotations
+
+import time
+
+import click
+
+from ..store import Note, Status
+from ._advice import short
+from ._group import verb
+from ._session import Session
+
+
+@verb("cancel", "tramai cancel k3f9q2mz --comment 'wrong branch'")
+@click.argument("run", metavar="RUN")
+@click.option("--comment", metavar="TEXT", help="Why; kept with the run.")
+def command(session: Session, run: str, comment: str | None) -> int:
+    """Cancel a run: it will never go on.
+
+    If a runner owns it now, that runner stops its steps and ends; if not, the run
+    is cancelled at once. To stop a run and go on with it later, press Ctrl-C in
+    its terminal instead.
+
+    Exit status: 0 cancelled or asked to, 4 no such run, 5 the run is over already.
+    """
+    from . import _documents, _select
+    from ._who import me
+
+    store = session.looking()
+    run_id = session.run_id = _select.find(store, run)
+    now = time.time()
+    after = store.request_cancel(run_id, Note(at=now, type="cancel.requested", by=me(), comment=comment), now=now)
+    if session.json:
+        session.emit(_documents.Cancelled(run_id=run_id, status=after.status.value))
+    elif after.status is Status.CANCELLED:
+        session.out.line(f"run {short(run_id)} is cancelled")
+    else:
+        session.out.line(f"run {short(run_id)} is asked to stop; its runner ends it")
+    return 0

@@ -1,0 +1,84 @@
+"""`tramai explain`: what an error code means, with a wrong and a right example, offline."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import click
+
+from ..errors import NotFound
+from ._group import verb
+from ._session import Session
+from ._terminal import Terminal
+
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "explain")
+
+
+@verb("explain", "tramai explain TRM104", "tramai explain")
+@click.argument("code", metavar="[CODE]", required=False)
+def command(session: Session, code: str | None) -> int:
+    """Explain an error code: what it means, a wrong and a right example.
+
+    Without a code, all codes are listed. Works offline.
+
+    Exit status: 0 explained, 4 no such code.
+    """
+    from . import _documents
+
+    known = titles()
+    if code is None:
+        if session.json:
+            session.emit(_documents.Codes(codes=[_documents.Code(code=one, title=known[one]) for one in known]))
+        else:
+            for one, title in known.items():
+                session.out.line(f"{session.out.paint(one, 'bold')}  {title}")
+        return 0
+    found = _wanted(code, known)
+    text = _read(found)
+    if session.json:
+        session.emit(_documents.Explanation(code=found, title=known[found], text=text))
+    else:
+        for line in render(found, text, session.out):
+            session.out.line(line)
+    return 0
+
+
+def titles() -> dict[str, str]:
+    """Every code and its title, in order."""
+    codes = sorted(entry[:-3] for entry in os.listdir(FOLDER) if entry.endswith(".md"))
+    return {code: _read(code).split("\n", 1)[0].removeprefix("# ").strip() for code in codes}
+
+
+def render(code: str, text: str, terminal: Terminal) -> list[str]:
+    """Markdown as plain lines: headings painted, fences turned into indentation."""
+    lines, fenced = [], False
+    for line in text.rstrip("\n").split("\n"):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif fenced:
+            lines.append(f"    {line}".rstrip())
+        elif line.startswith("# "):
+            lines.append(terminal.paint(f"{code}: {line[2:]}", "bold"))
+        elif line.startswith("## "):
+            lines.append(terminal.paint(line[3:], "bold"))
+        else:
+            lines.append(line)
+    return lines
+
+
+def _read(code: str) -> str:
+    with open(os.path.join(FOLDER, f"{code}.md"), encoding="utf-8") as file:
+        return file.read()
+
+
+def _wanted(code: str, known: dict[str, str]) -> str:
+    digits = re.fullmatch(r"(?:error\[)?(?:TRM)?(\d{3})\]?", code.strip(), re.IGNORECASE | re.ASCII)
+    name = f"TRM{digits[1]}" if digits else code.upper()
+    if name in known:
+        return name
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]} ({known[near[0]]})?" if near else "tramai explain lists all codes"
+    raise NotFound(kind="error code", name=code, hint=hint)

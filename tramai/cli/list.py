@@ -1,0 +1,106 @@
+"""`tramai list`: runs, newest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..store import Run, Status
+from ._advice import short
+from ._clockface import stamp, took
+from ._glyphs import glyph, word
+from ._group import verb
+from ._session import Session
+from ._terminal import Terminal, cells, fit, pad, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ._documents import Summary
+
+STATUSES = tuple(status.value for status in Status)
+
+
+@verb("list", "tramai list", "tramai list --status failed --limit 5", "tramai list --workflow review --json")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, help="At most this many.  [default: 20]")
+@click.option("--after", metavar="CURSOR", help="Go on after a page: its `next`.")
+@click.option("--status", type=click.Choice(STATUSES), metavar="STATUS", help=f"{', '.join(STATUSES)}.")
+@click.option("--workflow", metavar="NAME", help="Runs of this workflow.")
+@click.option("--label", metavar="LABEL", help="Runs with this label.")
+def command(
+    session: Session, limit: int, after: str | None, status: str | None, workflow: str | None, label: str | None
+) -> int:
+    """List runs, newest first. Where nothing was ever run, the list is empty.
+
+    The first column is what the other commands take as RUN.
+
+    Exit status: 0 listed, 7 store unusable.
+    """
+    store = session.looking()
+    runs, following = store.page(
+        limit=limit, after=after, status=Status(status) if status else None, workflow=workflow, label=label
+    )
+    faults = store.faults()
+    if session.json:
+        from . import _documents
+
+        session.emit(
+            _documents.Runs(
+                runs=[_summary(run) for run in runs],
+                next=following,
+                faults=[_documents.Fault(run_id=fault.get("run_id", ""), problem=_problem(fault)) for fault in faults],
+            )
+        )
+        return 0
+    for line in _table(session.out, runs):
+        session.out.line(line)
+    for fault in faults:
+        session.err.line(f"warning: run {safe(fault.get('run_id', '?'))} cannot be read: {safe(_problem(fault))}")
+    if following is not None:
+        session.note(f"more: tramai list --after {following}")
+    elif not runs:
+        session.note("no runs" if after or status or workflow or label else "no runs yet; tramai run FILE starts one")
+    return 0
+
+
+def _problem(fault: Mapping[str, str]) -> str:
+    return "; ".join(str(value) for key, value in fault.items() if key != "run_id")
+
+
+def _summary(run: Run) -> Summary:
+    from ._documents import Summary
+
+    return Summary(
+        run_id=run.run_id,
+        workflow=run.workflow,
+        version=run.version,
+        status=run.status.value,
+        step=run.step,
+        started=run.created,
+        ended=run.finished,
+        labels=[*run.labels],
+    )
+
+
+def _table(terminal: Terminal, runs: tuple[Run, ...]) -> list[str]:
+    """Columns lined up by display width; names give way first, ids never."""
+    if not runs:
+        return []
+    ids = max(cells(safe(short(run.run_id))) for run in runs)
+    states = max(len(run.status.value) for run in runs)
+    fixed = ids + 2 + 2 + states + 2 + 16 + 2 + 8 + 2
+    names = max(cells(safe(run.workflow)) for run in runs)
+    names = min(names, max(terminal.width - fixed, 12)) if terminal.tty else min(names, 40)
+    return [_row(terminal, run, ids, states, names) for run in runs]
+
+
+def _row(terminal: Terminal, run: Run, ids: int, states: int, names: int) -> str:
+    ended = run.finished if run.finished is not None else run.updated
+    long = took(max(ended - run.created, 0.0))
+    where = safe(run.step or "") if run.status not in (Status.COMPLETED, Status.CANCELLED) else ""
+    name = pad(fit(safe(run.workflow), names, terminal.ellipsis), names)
+    head = (
+        f"{pad(safe(short(run.run_id)), ids)}  {glyph(terminal, run.status.value)} {word(terminal, run.status, states)}"
+    )
+    return f"{head}  {name}  {stamp(run.created)}  {long:>7}  {where}".rstrip()

@@ -1,0 +1,144 @@
+"""`tramai logs`: print what the steps of a run wrote."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import click
+
+from ..errors import NotFound
+from ..store import Mark, Record, Status, Store
+from ._group import verb
+from ._session import Session
+from ._tail import last_lines
+from ._terminal import safe
+
+GLANCE = 0.2
+"""Seconds between looks at a log that is followed."""
+
+
+@verb("logs", "tramai logs k3f9q2mz", "tramai logs k3f9q2mz build --tail 50", "tramai logs @failed --failed")
+@click.argument("run", metavar="RUN")
+@click.argument("step", metavar="[STEP]", required=False)
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="The last N lines of each log.")
+@click.option("--attempt", type=click.IntRange(1), metavar="N", help="This attempt only.  [default: all]")
+@click.option("--failed", is_flag=True, help="Attempts that failed only.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Go on printing until the run stops.")
+def command(
+    session: Session,
+    run: str,
+    step: str | None,
+    tail: int | None,
+    attempt: int | None,
+    failed: bool,
+    following: bool,
+) -> int:
+    """Print what the steps of a run wrote to standard output and standard error.
+
+    RUN is an id, the end of one, @last, @last:WORKFLOW or @failed. STEP is a path
+    as `tramai show` prints it, or a step's id for all its paths. Control
+    characters are shown as \\xNN.
+
+    Exit status: 0 printed, 4 no such run or step.
+    """
+    from . import _documents, _select
+
+    store = session.looking()
+    run_id = session.run_id = _select.find(store, run)
+    wanted = _Wanted(step, attempt, failed)
+    found = _logs(store, run_id, wanted)
+    if step is not None and not following:
+        _require(store, run_id, step)
+    if following:
+        return _follow(session, store, run_id, wanted, tail)
+    logs = [
+        _documents.Log(path=record.path, attempt=record.attempt, file=record.log or "", text=_text(record, tail))
+        for record in found
+    ]
+    if session.json:
+        session.emit(_documents.Logs(run_id=run_id, logs=logs))
+        return 0
+    for log in logs:
+        if len(logs) > 1:
+            session.out.line(session.out.paint(f"== {safe(log.path)}, attempt {log.attempt}", "bold"))
+        for line in (log.text or "").splitlines():
+            session.out.line(safe(line))
+    if not logs:
+        session.note("no logs: steps that start no process write none")
+    return 0
+
+
+class _Wanted:
+    """Which attempts are asked for."""
+
+    def __init__(self, step: str | None, attempt: int | None, failed: bool) -> None:
+        self._step = step
+        self._attempt = attempt
+        self._failed = failed
+
+    def __call__(self, record: Record) -> bool:
+        """Whether this record's log is one of them."""
+        from ._tally import id_of
+
+        if self._step is not None and self._step not in (record.path, id_of(record.path)):
+            return False
+        if self._attempt is not None and record.attempt != self._attempt:
+            return False
+        return not self._failed or record.mark in (Mark.FAILED, Mark.CANCELLED, Mark.UNKNOWN)
+
+
+def _logs(store: Store, run_id: str, wanted: _Wanted) -> list[Record]:
+    """The last record with a log of every attempt that is wanted."""
+    found = {(record.path, record.attempt): record for record in store.journal(run_id) if record.log and wanted(record)}
+    return list(found.values())
+
+
+def _require(store: Store, run_id: str, step: str) -> None:
+    import difflib
+
+    from ._tally import id_of
+
+    paths = list(dict.fromkeys(record.path for record in store.journal(run_id)))
+    if step in paths or any(id_of(path) == step for path in paths):
+        return
+    near = difflib.get_close_matches(step, paths, n=1)
+    raise NotFound(kind="step in this run", name=step, hint=f"did you mean {near[0]}?" if near else None)
+
+
+def _text(record: Record, tail: int | None) -> str:
+    lines = last_lines(record.log or "", tail)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _follow(session: Session, store: Store, run_id: str, wanted: _Wanted, tail: int | None) -> int:
+    from ._documents import LogLine
+
+    for path, attempt, line in _lines(store, run_id, wanted, tail):
+        if session.json:
+            session.emit(LogLine(run_id=run_id, path=path, attempt=attempt, text=line))
+        else:
+            session.out.line(f"{session.out.paint(f'{safe(path)} |', 'dim')} {safe(line)}")
+        if session.out.broken:
+            break
+    return 0
+
+
+def _lines(store: Store, run_id: str, wanted: _Wanted, tail: int | None) -> Iterator[tuple[str, int, str]]:
+    """Lines of all logs in the order of their attempts: those there are, then those that come, until the run stops."""
+    shown: set[tuple[str, int]] = set()
+    while True:
+        stopped = _stopped(store, run_id)
+        for record in _logs(store, run_id, wanted):
+            key = (record.path, record.attempt)
+            if key not in shown and record.log is not None:
+                shown.add(key)
+                for line in last_lines(record.log, tail):
+                    yield *key, line
+        if stopped:
+            return
+        time.sleep(GLANCE)
+
+
+def _stopped(store: Store, run_id: str) -> bool:
+    return store.get(run_id).status not in (Status.RUNNING, Status.READY)

@@ -1,0 +1,57 @@
+"""`tramai schema`: print a published JSON Schema."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import click
+
+from ..errors import NotFound
+from ._group import verb
+from ._session import Session
+
+ENDING = ".schema.json"
+
+
+@verb("schema", "tramai schema > workflow.schema.json", "tramai schema run", "tramai schema workflow --path")
+@click.argument("name", metavar="[NAME]", default="workflow")
+@click.option("--path", "only_path", is_flag=True, help="Print the path of the file instead.")
+def command(session: Session, name: str, only_path: bool) -> int:
+    """Print a JSON Schema: of workflow files (the default), or of a --json document.
+
+    NAME is the middle of a document's "schema" value: `run` for tramai.run/1.
+    An unknown NAME lists all names. For an editor, put this in a workflow's first line:
+
+    \b
+      # yaml-language-server: $schema=PATH    (tramai schema --path)
+
+    Exit status: 0 printed, 4 no such schema.
+    """
+    from . import _documents
+
+    where = folder()
+    known = sorted(entry.removesuffix(ENDING) for entry in os.listdir(where) if entry.endswith(ENDING))
+    if name not in known:
+        import difflib
+
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"schemas: {', '.join(known)}"
+        raise NotFound(kind="schema", name=name, hint=hint)
+    path = os.path.join(where, name + ENDING)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if session.json:
+        session.emit(_documents.Named(name=name, file=path, document=json.loads(text), names=known))
+    elif only_path:
+        session.out.line(path)
+    else:
+        session.out.write(text)
+    return 0
+
+
+def folder() -> str:
+    """Where the published schemas are: beside the package in a source tree, inside it when installed."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    inside = os.path.join(package, "schemas")
+    return inside if os.path.isdir(inside) else os.path.join(os.path.dirname(package), "schemas")
