@@ -12,7 +12,7 @@ Tree = tuple[Any, ...]
 """`(operation, start, end, …)`; only tuples, text, numbers, booleans and None, so that it can be marshalled."""
 
 _BARE = re.compile(r"\s*([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)\s*", re.A)
-_WORDS = frozenset("true false none True False None not and or in is if else".split())
+_WORDS = frozenset({"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else"})
 _KEPT: dict[str, tuple[Any, ...]] = {}
 _MOST_KEPT = 50_000
 

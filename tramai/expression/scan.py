@@ -38,22 +38,22 @@ def scan(text: str, *, blocks: bool) -> Iterator[Part]:
         start, mark = found.start(), found.group()
         literal = text[position:start]
         if mark == "$${{":
-            yield _text(literal.lstrip() + "${{" if strip else literal + "${{", start)
+            yield _text(literal.lstrip() + "${{" if strip else literal + "${{", position, found.end())
             position, strip = found.end(), False
             continue
         part, cut_before, cut_after = _tag(text, start, mark)
         literal = literal.lstrip() if strip else literal
-        yield _text(literal.rstrip() if cut_before else literal, start)
+        yield _text(literal.rstrip() if cut_before else literal, position, start)
         if part.sort == "block" and _RAW.fullmatch(part.inner):
             part = _raw(text, part)
         yield part
         position, strip = part.end, cut_after
     rest = text[position:]
-    yield _text(rest.lstrip() if strip else rest, position)
+    yield _text(rest.lstrip() if strip else rest, position, len(text))
 
 
-def _text(text: str, start: int) -> Part:
-    return Part("text", start, start, text, start)
+def _text(text: str, start: int, end: int) -> Part:
+    return Part("text", start, end, text, start)
 
 
 def _tag(text: str, start: int, mark: str) -> tuple[Part, bool, bool]:
