@@ -428,7 +428,7 @@ class StepContext:
         self.env = host.env
         self.hurry = host.hurry
         self.deadline = _deadline(node.timeout, host.run_deadline)
-        self.interrupt = Interrupt() if host._looped and node.step.spawns else host.interrupt
+        self.interrupt = Interrupt() if host._looped and not node.step.pure() else host.interrupt
 
     @property
     def idempotency_key(self) -> str:

@@ -1,0 +1,51 @@
+"""Python functions that the engine's tests call from `local` steps."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections import Counter
+from typing import Any
+
+calls: Counter[str] = Counter()
+
+
+def count(name: str) -> int:
+    """How often it has been called under this name."""
+    calls[name] += 1
+    return calls[name]
+
+
+def fail_until(name: str, times: int) -> str:
+    """Fail the first `times` calls."""
+    calls[name] += 1
+    if calls[name] <= times:
+        raise RuntimeError(f"call {calls[name]} of {name}")
+    return f"succeeded at call {calls[name]}"
+
+
+def give(what: str) -> Any:
+    """Values that JSON cannot say, by name."""
+    return {
+        "bytes": b"x",
+        "set": {1},
+        "date": datetime.date(2024, 1, 15),
+        "nan": float("nan"),
+        "inf": float("inf"),
+        "int_key": {1: "a"},
+        "tuple": (1, 2),
+        "object": object(),
+        "nested": {"a": [{"b": b"x"}]},
+        "big": 738529527931269425 * 10**20,
+    }[what]
+
+
+def nap(seconds: float) -> str:
+    """Sleep and say so."""
+    time.sleep(seconds)
+    return "slept"
+
+
+async def later(value: str) -> str:
+    """An async function."""
+    return value

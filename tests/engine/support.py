@@ -1,0 +1,59 @@
+"""Short ways to build and run a workflow in the engine's tests."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from tramai import build, engine, plan
+from tramai.event import Event
+from tramai.store import Store
+
+
+def name() -> str:
+    """A counter name nobody else uses."""
+    return uuid.uuid4().hex
+
+
+def make(steps: list[dict[str, Any]], **top: Any) -> plan.Plan:
+    """The plan of a workflow given as data."""
+    return plan.of(build.build({"tramai": 1, "name": "test", "steps": steps, **top}))
+
+
+def run(store: Store, made: plan.Plan, inputs: dict[str, Any] | None = None, **more: Any) -> engine.Result:
+    """Run it with a fixed run id, `r`."""
+    options = engine.Options(run_id="r", **more.pop("options", {}))
+    return engine.run(made, inputs or {}, store=store, options=options, **more)
+
+
+class Watch:
+    """An observer that keeps what it saw."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event, /) -> None:
+        self.events.append(event)
+
+    def statuses(self) -> dict[str, str]:
+        """The last status of every path."""
+        return {event.path: event.status for event in self.events if hasattr(event, "status") and hasattr(event, "path")}
+
+
+def call(function: str, **arguments: Any) -> dict[str, Any]:
+    """The settings of a `local` step that calls one of `functions`."""
+    return {"call": f"tests.engine.functions:{function}", "with": arguments}
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.t = 1_700_000_000.0
+
+    def now(self) -> float:
+        return self.t
+
+    def monotonic(self) -> float:
+        return self.t
+
+    def advance(self, seconds: float) -> None:
+        self.t += seconds

@@ -1,0 +1,520 @@
+"""The engine over the memory store: how a run goes, fails, sleeps, is stopped and goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tramai import engine
+from tramai.errors import DefinitionChanged, LeaseHeld, NotInThatState, SecretMissing
+from tramai.interrupt import Interrupt
+from tramai.store import Holder, Mark, Note, Status
+from tramai.stores.memory import Memory
+from tests.engine.support import FakeClock
+
+from . import functions
+from .support import Watch, call, make, name, run
+
+
+@pytest.fixture
+def store() -> Memory:
+    return Memory()
+
+
+def marks(store: Memory) -> list[tuple[str, str, int]]:
+    return [(record.path, record.mark.value, record.attempt) for record in store.journal("r")]
+
+
+# How a run goes.
+
+
+def test_steps_run_in_order_and_feed_each_other(store: Memory) -> None:
+    made = make(
+        [
+            {"id": "a", "local": "${{ 2 * 21 }}"},
+            {"id": "b", "local": {"value": {"double": "${{ steps.a.output * 2 }}", "text": "is ${{ steps.a.output }}"}}},
+        ],
+        outputs={"b": "${{ steps.b.output }}"},
+    )
+    result = run(store, made)
+    assert (result.status, result.exit_status) == ("completed", 0)
+    assert result.outputs == {"b": {"double": 84, "text": "is 42"}}
+    stored = store.get("r")
+    assert stored.status is Status.COMPLETED
+    assert stored.lease is None
+    assert stored.step_executions == 2
+
+
+def test_state_is_written_with_the_step_that_saves_it(store: Memory) -> None:
+    made = make(
+        [
+            {"id": "a", "local": "${{ state.n + 1 }}", "save": {"n": "${{ result }}"}},
+            {"id": "b", "local": "${{ state.n + 1 }}", "save": {"n": "${{ result }}"}},
+        ],
+        state={"n": {"initial": 5}},
+        outputs={"n": "${{ state.n }}"},
+    )
+    assert run(store, made).outputs == {"n": 7}
+
+
+def test_a_fan_out_keeps_the_order_of_its_items_whatever_the_window(store: Memory) -> None:
+    for window in (4, 2, 1):
+        made = make(
+            [{"id": "p", "parallel": {"items": [3, 1, 2, 0], "max": window, "do": [{"id": "x", "local": "${{ item * 10 }}"}]}}],
+            outputs={"x": '${{ steps.p.output | map(attribute="x") | list }}'},
+        )
+        assert engine.run(made, {}, store=store).outputs == {"x": [30, 10, 20, 0]}
+
+
+def test_an_empty_list_gives_an_empty_list(store: Memory) -> None:
+    made = make(
+        [
+            {"id": "p", "parallel": {"items": "${{ [] }}", "do": [{"id": "x", "local": "1"}]}},
+            {"id": "after", "local": "${{ steps.p.output }}"},
+        ],
+        outputs={"after": "${{ steps.after.output }}"},
+    )
+    assert run(store, made).outputs == {"after": []}
+
+
+@pytest.mark.parametrize(
+    ("items", "kind"),
+    [("abc", "a string"), ({"a": 1}, "an object"), ("${{ none }}", "null"), ("${{ 5 }}", "a number"), ("[1,2]", "a string")],
+)
+def test_items_that_are_no_list_fail_before_any_item_runs(store: Memory, items: Any, kind: str) -> None:
+    made = make([{"id": "p", "parallel": {"items": items, "do": [{"id": "x", "local": "1"}]}}])
+    result = run(store, made)
+    assert result.status == "failed"
+    assert result.error is not None
+    assert f"expected a list, got {kind}" in result.error["message"]
+    assert marks(store) == []
+
+
+def test_a_branch_takes_one_block_and_the_others_read_as_skipped(store: Memory) -> None:
+    made = make(
+        [
+            {
+                "id": "b",
+                "branch": {
+                    "select": "${{ 200 }}",
+                    "cases": {"200": [{"id": "yes", "local": "ok"}], "true": [{"id": "no", "local": "${{ 1 / 0 }}"}]},
+                },
+            },
+            {"id": "after", "local": '${{ steps.yes.output | default("") }} ${{ steps.no.status }}'},
+        ],
+        outputs={"after": "${{ steps.after.output }}", "b": "${{ steps.b.output }}"},
+    )
+    assert run(store, made).outputs == {"after": "ok skipped", "b": {"yes": "ok"}}
+
+
+@pytest.mark.parametrize(
+    ("select", "taken"), [("${{ true }}", "true"), ("${{ none }}", "null"), ("${{ ' a ' }}", "else"), ("${{ 'A' }}", "else")]
+)
+def test_a_branch_compares_with_the_json_text_of_its_keys(store: Memory, select: str, taken: str) -> None:
+    cases = {key: [{"id": f"case_{key}", "local": key}] for key in ("true", "null", "a")}
+    made = make([{"id": "b", "branch": {"select": select, "cases": cases, "default": [{"id": "other", "local": "else"}]}}])
+    run(store, made)
+    assert list(store.journal("r")[-1].value or "")  # the container's record closes the run
+    assert taken in (store.journal("r")[-1].value or "")
+
+
+def test_no_case_and_no_default_fails_and_names_them(store: Memory) -> None:
+    made = make([{"id": "b", "branch": {"select": "${{ 'x' }}", "cases": {"yes": [], "no": []}}}])
+    result = run(store, made)
+    assert result.error is not None
+    assert result.error["message"] == "no case 'x' (cases: yes, no)"
+
+
+def test_a_skipped_step_has_a_status_and_no_output(store: Memory) -> None:
+    made = make(
+        [
+            {"id": "a", "when": "${{ false }}", "local": "1"},
+            {"id": "b", "local": '${{ steps.a.output | default("none") }} ${{ steps.a.status }}'},
+            {"id": "c", "local": "${{ steps.a.output.x }}"},
+        ]
+    )
+    result = run(store, made)
+    assert result.status == "failed"
+    assert result.error is not None
+    assert result.error["step"] == "c"
+    assert "step 'a' was skipped" in result.error["message"]
+
+
+def test_foreach_goes_one_by_one_and_stops_at_the_first_failure(store: Memory) -> None:
+    counter = name()
+    made = make(
+        [{"id": "f", "foreach": {"items": [0, 1, 2], "do": [{"id": "x", "local": call("fail_until", name=counter, times=1)}]}}]
+    )
+    assert run(store, made).status == "failed"
+    assert functions.calls[counter] == 1
+
+
+def test_collect_leaves_an_error_in_the_place_of_a_failed_item(store: Memory) -> None:
+    counter = name()
+    body = [{"id": "x", "local": call("fail_until", name=counter, times=1)}]
+    made = make(
+        [{"id": "f", "foreach": {"items": [0, 1, 2], "on_error": "collect", "do": body}}],
+        outputs={"all": "${{ steps.f.output }}"},
+    )
+    result = run(store, made)
+    assert result.status == "completed"
+    first, *rest = result.outputs["all"]  # type: ignore[index,call-overload]
+    assert first["error"]["type"] == "plugin.RuntimeError"
+    assert rest == [{"x": "succeeded at call 2"}, {"x": "succeeded at call 3"}]
+
+
+# Failure, retry, limits.
+
+
+def test_a_retry_counts_all_attempts_and_numbers_them(store: Memory) -> None:
+    made = make(
+        [
+            {
+                "id": "a",
+                "local": call("fail_until", name=name(), times=2),
+                "retry": {"max_attempts": 3, "delay": "0s"},
+            }
+        ]
+    )
+    assert run(store, made).status == "completed"
+    assert marks(store) == [("a", "failed", 1), ("a", "failed", 2), ("a", "completed", 3)]
+
+
+def test_a_retry_only_answers_the_errors_it_names(store: Memory) -> None:
+    retry = {"max_attempts": 3, "delay": "0s", "on": ["network"]}
+    made = make([{"id": "a", "local": call("fail_until", name=name(), times=2), "retry": retry}])
+    assert run(store, made).status == "failed"
+    assert marks(store) == [("a", "failed", 1)]
+
+
+def test_a_failed_run_resumes_at_the_failed_step_with_a_new_attempt(store: Memory) -> None:
+    done, failing = name(), name()
+    made = make(
+        [
+            {"id": "a", "local": call("count", name=done)},
+            {"id": "b", "local": call("fail_until", name=failing, times=1)},
+            {"id": "c", "local": "${{ steps.a.output }}"},
+        ],
+        outputs={"c": "${{ steps.c.output }}"},
+    )
+    first = run(store, made)
+    assert (first.status, first.exit_status) == ("failed", 1)
+    watch = Watch()
+    second = engine.resume("r", store=store, plan=made, observers=[watch])
+    assert second.outputs == {"c": 1}
+    assert functions.calls[done] == 1
+    assert watch.statuses() == {"a": "replayed", "b": "succeeded", "c": "succeeded"}
+    assert ("b", "completed", 2) in marks(store)
+
+
+def test_the_limit_of_executions_counts_retries_and_resumes(store: Memory) -> None:
+    retry = {"max_attempts": 2, "delay": "0s"}
+    steps = [
+        {"id": "a", "local": "1"},
+        {"id": "b", "local": call("fail_until", name=name(), times=3), "retry": retry},
+        {"id": "c", "local": "3"},
+        {"id": "d", "local": "4"},
+    ]
+    limited = make(steps, limits={"max_step_executions": 5})
+    assert run(store, limited).status == "failed"
+    second = engine.resume("r", store=store)
+    assert second.error is not None
+    assert second.error["type"] == "limit"
+    assert "5 step executions" in second.error["message"]
+    assert second.error["step"] == "c"
+    assert store.get("r").step_executions == 5
+    third = engine.resume("r", store=store, plan=make(steps, limits={"max_step_executions": 8}), accept_changes=True)
+    assert third.status == "completed"
+    assert store.get("r").step_executions == 7
+
+
+def test_a_closed_gate_rejects_the_run(store: Memory) -> None:
+    made = make(
+        [{"id": "g", "gate": {"check": "${{ 1 > 2 }}", "reason": "one is ${{ 'small' }}"}}, {"id": "z", "local": "1"}]
+    )
+    result = run(store, made)
+    assert (result.status, result.exit_status) == ("failed", 10)
+    assert result.error is not None
+    assert (result.error["type"], result.error["message"]) == ("rejected", "one is small")
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("bytes", "bytes"),
+        ("set", "set"),
+        ("date", "date"),
+        ("nan", "nan"),
+        ("inf", "inf"),
+        ("int_key", "keys must be text"),
+        ("tuple", "tuple"),
+        ("object", "object"),
+        ("nested", "a[0].b"),
+    ],
+)
+def test_a_value_that_json_cannot_say_fails_at_the_step_that_made_it(store: Memory, what: str, words: str) -> None:
+    result = run(store, make([{"id": "a", "local": call("give", what=what)}]))
+    assert result.error is not None
+    assert result.error["type"] == "invalid_output"
+    assert words in result.error["message"]
+
+
+def test_big_integers_survive_exactly(store: Memory) -> None:
+    made = make([{"id": "a", "local": call("give", what="big")}], outputs={"a": "${{ steps.a.output }}"})
+    assert run(store, made).outputs == {"a": 738529527931269425 * 10**20}
+
+
+def test_a_function_may_be_async(store: Memory) -> None:
+    made = make([{"id": "a", "local": call("later", value="x")}], outputs={"a": "${{ steps.a.output }}"})
+    assert run(store, made).outputs == {"a": "x"}
+
+
+def test_a_function_has_a_time_limit(store: Memory) -> None:
+    made = make([{"id": "a", "local": call("nap", seconds=5), "timeout": "50ms"}])
+    result = run(store, made)
+    assert result.error is not None
+    assert result.error["type"] == "timeout"
+
+
+def test_an_output_that_breaks_its_schema_fails_the_step(store: Memory) -> None:
+    made = make([{"id": "a", "local": "text", "schema": {"type": "integer"}}])
+    result = run(store, made)
+    assert result.error is not None
+    assert result.error["type"] == "invalid_output"
+
+
+# Sleeping.
+
+
+def test_a_long_delay_suspends_and_wakes_at_the_instant_it_fixed(store: Memory) -> None:
+    clock = FakeClock()
+    made = make([{"id": "d", "delay": "30d"}, {"id": "z", "local": "${{ steps.d.output.woke_at }}"}])
+    start = clock.now()
+    first = run(store, made, clock=clock)
+    assert (first.status, first.exit_status) == ("sleeping", 11)
+    assert first.wake_at == start + 2_592_000
+    clock.advance(1000)
+    early = engine.resume("r", store=store, plan=made, clock=clock)
+    assert (early.status, early.resumed) == ("sleeping", False)
+    assert store.get("r").lease is None
+    clock.advance(2_592_000)
+    assert engine.resume("r", store=store, plan=made, clock=clock).status == "completed"
+    assert store.journal("r")[-1].value == str(start + 2_592_000)
+
+
+@pytest.mark.parametrize("settings", ["0s", {"until": "2001-01-01T00:00:00Z"}])
+def test_a_delay_that_is_over_is_no_delay(store: Memory, settings: Any) -> None:
+    assert run(store, make([{"id": "d", "delay": settings}])).status == "completed"
+
+
+def test_a_sleeping_branch_lets_its_sibling_finish(store: Memory) -> None:
+    clock = FakeClock()
+    counter = name()
+    branches = {"slow": [{"id": "d", "delay": "1d"}], "quick": [{"id": "q", "local": call("count", name=counter)}]}
+    made = make([{"id": "p", "parallel": {"branches": branches}}], outputs={"p": "${{ steps.p.output.quick }}"})
+    assert run(store, made, clock=clock).status == "sleeping"
+    clock.advance(86_401)
+    assert engine.resume("r", store=store, plan=made, clock=clock).outputs == {"p": {"q": 1}}
+    assert functions.calls[counter] == 1
+
+
+# Stopping.
+
+
+def test_an_interrupt_stops_before_the_next_step_and_the_run_goes_on_later(store: Memory) -> None:
+    interrupt = Interrupt()
+
+    def stop_after_first(event: Any) -> None:
+        if getattr(event, "status", "") == "succeeded":
+            interrupt.set("signal")
+
+    made = make([{"id": "a", "local": "1"}, {"id": "b", "local": "2"}], outputs={"b": "${{ steps.b.output }}"})
+    first = run(store, made, observers=[stop_after_first], options={"interrupt": interrupt})
+    assert first.status == "interrupted"
+    assert store.get("r").status is Status.READY
+    assert store.get("r").lease is None
+    assert engine.resume("r", store=store, plan=made).outputs == {"b": "2"}
+
+
+def test_a_cancelled_run_stays_cancelled(store: Memory) -> None:
+    interrupt = Interrupt()
+    made = make([{"id": "a", "local": "1"}, {"id": "b", "local": "2"}])
+    first = run(store, made, observers=[lambda event: interrupt.set("cancelled")], options={"interrupt": interrupt})
+    assert (first.status, first.exit_status) == ("cancelled", 12)
+    with pytest.raises(NotInThatState, match="is cancelled"):
+        engine.resume("r", store=store, plan=made)
+
+
+def test_an_observer_that_raises_changes_nothing(store: Memory) -> None:
+    def broken(event: Any) -> None:
+        raise RuntimeError("observer")
+
+    assert run(store, make([{"id": "a", "local": "1"}]), observers=[broken]).status == "completed"
+
+
+# Identity.
+
+
+def test_resuming_a_completed_run_gives_its_result_and_runs_nothing(store: Memory) -> None:
+    counter = name()
+    made = make([{"id": "a", "local": call("count", name=counter)}], outputs={"a": "${{ steps.a.output }}"})
+    run(store, made)
+    again = engine.resume("r", store=store, plan=made)
+    assert (again.status, again.resumed, again.outputs) == ("completed", False, {"a": 1})
+    assert functions.calls[counter] == 1
+
+
+def test_the_same_start_key_gives_the_same_run(store: Memory) -> None:
+    counter = name()
+    made = make([{"id": "a", "local": call("count", name=counter)}])
+    options = engine.Options(start_key="k")
+    first = engine.run(made, {}, store=store, options=options)
+    second = engine.run(made, {}, store=store, options=options)
+    assert (first.run_id, second.resumed) == (second.run_id, False)
+    assert functions.calls[counter] == 1
+
+
+def test_a_run_that_somebody_holds_cannot_be_resumed(store: Memory) -> None:
+    made = make([{"id": "a", "local": call("fail_until", name=name(), times=1)}])
+    run(store, made)
+    clock = FakeClock()
+    store.claim("r", owner="other:1", holder=Holder.here(), ttl=30, now=clock.now())
+    with pytest.raises(LeaseHeld, match="owned by other:1"):
+        engine.resume("r", store=store, plan=made, clock=clock)
+
+
+def test_a_changed_command_is_refused_and_the_stored_source_still_runs(store: Memory) -> None:
+    counter = name()
+    steps = [{"id": "a", "local": "1"}, {"id": "b", "local": call("fail_until", name=counter, times=1)}]
+    run(store, make(steps))
+    changed = make([{"id": "a", "local": "2"}, *steps[1:]])
+    with pytest.raises(DefinitionChanged) as caught:
+        engine.resume("r", store=store, plan=changed, accept_changes=True)
+    assert [difference.step for difference in caught.value.details["ran"]] == ["a"]  # type: ignore[attr-defined]
+    assert engine.resume("r", store=store).status == "completed"
+
+
+def test_a_step_added_behind_everything_that_ran_may_be_accepted(store: Memory) -> None:
+    steps = [{"id": "a", "local": "1"}, {"id": "b", "local": call("fail_until", name=name(), times=1)}]
+    run(store, make(steps))
+    longer = make([*steps, {"id": "c", "local": "3"}], outputs={"c": "${{ steps.c.output }}"})
+    with pytest.raises(DefinitionChanged):
+        engine.resume("r", store=store, plan=longer)
+    assert engine.resume("r", store=store, plan=longer, accept_changes=True).outputs == {"c": "3"}
+    assert store.get("r").digest == longer.digest
+    assert "definition.accepted" in [note.type for note in store.notes("r")]
+
+
+def test_a_missing_secret_is_refused_before_anything_is_written(store: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRAMAI_TEST_SECRET", raising=False)
+    made = make([{"id": "a", "local": "1"}], secrets={"TOKEN": {"env": "TRAMAI_TEST_SECRET"}})
+    with pytest.raises(SecretMissing, match="TOKEN"):
+        run(store, made)
+    assert store.page(limit=10)[0] == ()
+
+
+def test_a_secret_never_reaches_the_journal(store: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    value = 'S3cr3t-Val+/=ue"é'
+    monkeypatch.setenv("TRAMAI_TEST_SECRET", value)
+    made = make(
+        [{"id": "a", "local": {"value": {"seen": "it is ${{ secrets.TOKEN }}!"}}}],
+        secrets={"TOKEN": {"env": "TRAMAI_TEST_SECRET"}},
+        outputs={"a": "${{ steps.a.output.seen }}", "raw": "${{ secrets.TOKEN }}"},
+    )
+    result = run(store, made)
+    assert result.outputs == {"a": "it is ***!", "raw": "***"}
+    kept = "".join(str(record) for record in store.journal("r")) + str(store.get("r"))
+    assert "S3cr3t" not in kept
+
+
+# Commits.
+
+
+class Counting(Memory):
+    """Counts commits."""
+
+    commits = 0
+
+    def commit(self, lease: Any, change: Any) -> int:
+        self.commits += 1
+        return super().commit(lease, change)
+
+
+def test_a_pure_fan_out_shares_its_commits() -> None:
+    store = Counting()
+    made = make(
+        [{"id": "p", "parallel": {"items": list(range(1000)), "do": [{"id": "x", "local": "${{ item }}"}]}}],
+        limits={"max_step_executions": 2000},
+    )
+    run(store, made)
+    assert store.commits <= 1000 / 16
+    assert sum(1 for record in store.journal("r") if record.mark is Mark.COMPLETED) == 1001
+
+
+def test_a_step_costs_one_commit_and_the_end_one_more() -> None:
+    store = Counting()
+    run(store, make([{"id": f"s{n}", "local": "1"} for n in range(10)]))
+    assert store.commits == 11
+
+
+class Crash(BaseException):
+    """Stands for the death of the process."""
+
+
+class Dying(Memory):
+    """Dies at its nth commit, before or after it is written."""
+
+    at = 0
+    after = False
+    seen = 0
+
+    def commit(self, lease: Any, change: Any) -> int:
+        self.seen += 1
+        if self.seen == self.at and not self.after:
+            raise Crash
+        revision = super().commit(lease, change)
+        if self.seen == self.at:
+            raise Crash
+        return revision
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_death_at_any_commit_changes_neither_outputs_nor_what_was_done(after: bool) -> None:
+    steps = [
+        {"id": "a", "local": call("count", name="@")},
+        {"id": "p", "parallel": {"items": [1, 2, 3], "do": [{"id": "x", "local": "${{ item * 2 }}"}]}},
+        {"id": "b", "branch": {"if": "${{ steps.a.output >= 1 }}", "then": [{"id": "t", "local": "yes"}], "else": []}},
+        {"id": "f", "foreach": {"items": [1, 2], "do": [{"id": "y", "local": call("count", name="@y")}]}},
+        {"id": "d", "delay": "0s"},
+        {"id": "s", "when": "${{ false }}", "local": "1"},
+        {"id": "z", "local": "${{ state.n + 1 }}", "save": {"n": "${{ result }}"}},
+    ]
+    outputs = {"p": "${{ steps.p.output }}", "t": '${{ steps.t.output | default("") }}', "n": "${{ state.n }}"}
+    deaths = 0
+    for at in range(1, 40):
+        store, counter, clock = Dying(), name(), FakeClock()
+        store.at, store.after = at, after
+        text = str(steps).replace("'@", f"'{counter}")
+        made = make(eval(text), state={"n": {"initial": 1}}, outputs=outputs)
+        try:
+            result = run(store, made, clock=clock)
+        except Crash:
+            deaths += 1
+            done = {record.path for record in store.journal("r") if record.mark is Mark.COMPLETED}
+            calls = dict(functions.calls)
+            clock.advance(31)
+            result = engine.resume("r", store=store, plan=made, clock=clock)
+            if "a" in done:
+                assert functions.calls[counter] == calls[counter] == 1
+        assert result.status == "completed"
+        assert result.outputs == {"p": [{"x": 2}, {"x": 4}, {"x": 6}], "t": "yes", "n": 2}
+    assert deaths >= 8
+
+
+def test_a_cancel_request_is_recorded_for_a_run_nobody_holds(store: Memory) -> None:
+    clock = FakeClock()
+    made = make([{"id": "d", "delay": "1d"}])
+    run(store, made, clock=clock)
+    store.request_cancel("r", Note(at=clock.now(), type="run.cancel", by="me"), now=clock.now())
+    assert store.get("r").status is Status.CANCELLED
