@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from . import duration
+from .canonical import rfc8785
 from .codec import Json
-from .plan import Plan, restore, rfc8785, step
+from .plan import Plan, restore, step
 from .step import Block, Control, Node
 
 _DURATIONS = frozenset({"timeout", "delay", "max_delay", "kill_after"})

@@ -1,0 +1,302 @@
+"""From plain data to a workflow: shorthand expanded, every step in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+import msgspec
+
+from . import duration, expression, kinds
+from .definition import NAME, Common, Limits, Opaque, SecretSource, StateSpec, Workflow
+from .duration import Duration
+from .errors import Pointer
+from .expression import Template, Value
+from .inputs import InputSpec
+from .step import Block, Control, Node, Step
+
+if TYPE_CHECKING:
+    from .document import Document
+
+T = TypeVar("T")
+Meta = msgspec.Meta
+
+SECTIONS: dict[str, Any] = {
+    "inputs": InputSpec,
+    "secrets": SecretSource,
+    "env": Template,
+    "state": StateSpec,
+    "outputs": Value,
+}
+COMMON = frozenset(Common.__struct_encode_fields__)
+TOP = frozenset(Workflow.__struct_encode_fields__) - {"document"}
+
+
+class Unbuildable(ValueError):
+    """Plain data that is no workflow: `pointer` is the place, the text says why."""
+
+    def __init__(self, pointer: Pointer, what: str) -> None:
+        self.pointer = pointer
+        super().__init__(what)
+
+
+@cache
+def verbs() -> frozenset[str]:
+    """Every step type there is."""
+    return frozenset(kinds.names("steps"))
+
+
+@cache
+def verb_class(verb: str) -> type[Step]:
+    """The settings class of a verb."""
+    return kinds.find("steps", verb)  # type: ignore[no-any-return]
+
+
+def build(data: Any, *, document: Document | None = None) -> Workflow:
+    """The workflow that resolved data says; Unbuildable at the first thing that does not fit."""
+    return _Builder(canonical=False, lenient=False).workflow(data, document)
+
+
+def rebuild(data: Any, *, version: str = "1") -> Workflow:
+    """The workflow of a canonical form, in which durations are numbers of seconds and no version stands."""
+    return _Builder(canonical=True, lenient=False).workflow({**data, "version": version}, None)
+
+
+def salvage(data: Any, document: Document) -> Workflow | None:
+    """What can be built of data that the schema refused, so that the rest can be checked in the same pass.
+
+    Steps that cannot be built become Opaque, entries of sections are left as they were (see `declared`).
+    """
+    if not isinstance(data, dict):
+        return None
+    return _Builder(canonical=False, lenient=True).workflow(data, document)
+
+
+class _Builder:
+    """Conversion with two switches: durations as numbers, and going on after a fault."""
+
+    def __init__(self, *, canonical: bool, lenient: bool) -> None:
+        self.canonical = canonical
+        self.lenient = lenient
+        # Blocks that a verb's settings hold are made empty and filled when their place is known.
+        self.waiting: dict[int, list[Any]] = {}
+
+    def workflow(self, data: Any, document: Document | None) -> Workflow:
+        if not isinstance(data, dict):
+            raise Unbuildable((), "a workflow is a mapping")
+        fields: dict[str, Any] = {}
+        for key, value in data.items():
+            if key in SECTIONS:
+                fields[key] = self.section(key, value)
+            elif key == "steps":
+                fields[key] = self.steps(value)
+            elif key == "limits":
+                fields[key] = self.limits(value)
+            elif key in TOP:
+                fields[key] = value
+            elif key != "$schema" and not key.startswith("x-") and not self.lenient:
+                raise Unbuildable((key,), "unknown key")
+        if self.lenient:
+            for key in ("name", "version", "description"):
+                if not isinstance(fields.get(key, ""), str):
+                    del fields[key]
+            fields.setdefault("name", "?")
+            fields.setdefault("steps", Block(()))
+            fields["tramai"] = 1
+        else:
+            self._scalars(data)
+        return Workflow(document=document, **fields)
+
+    def _scalars(self, data: dict[str, Any]) -> None:
+        if "steps" not in data or (not self.canonical and "tramai" not in data):
+            raise Unbuildable((), "missing key")
+        head = {key: data[key] for key in ("tramai", "name", "version", "description") if key in data}
+        self.convert(head, _Head, ())
+
+    def steps(self, raw: Any) -> Block:
+        if not isinstance(raw, list) or not raw:
+            if self.lenient:
+                return Block(())
+            raise Unbuildable(("steps",), "steps is a list with at least one step")
+        return Block(self.nodes(raw, ("steps",)))
+
+    def limits(self, raw: Any) -> Limits:
+        try:
+            return self.convert(raw, Limits, ("limits",))
+        except Unbuildable:
+            if self.lenient:
+                return Limits()
+            raise
+
+    def section(self, name: str, raw: Any) -> dict[str, Any]:
+        if not isinstance(raw, dict):
+            if self.lenient:
+                return {}
+            raise Unbuildable((name,), "not a mapping")
+        made: dict[str, Any] = {}
+        for key, value in raw.items():
+            try:
+                made[key] = self.entry(name, key, value)
+            except Unbuildable:
+                if not self.lenient:
+                    raise
+                made[key] = None
+        return made
+
+    def entry(self, name: str, key: str, value: Any) -> Any:
+        if name == "inputs" and isinstance(value, dict):
+            value = _own(value)
+        if name in ("inputs", "state"):
+            value = _whole(value)
+        return self.convert(value, SECTIONS[name], (name, key))
+
+    def nodes(self, raw: list[Any], at: Pointer) -> tuple[Node, ...]:
+        made = []
+        for index, item in enumerate(raw):
+            place = (*at, index)
+            try:
+                made.append(self.node(item, place))
+            except Unbuildable:
+                if not self.lenient:
+                    raise
+                made.append(_opaque(item, place))
+        return tuple(made)
+
+    def node(self, raw: Any, at: Pointer) -> Node:
+        if not isinstance(raw, dict):
+            raise Unbuildable(at, "a step is a mapping")
+        verb, head = None, {}
+        for key, value in raw.items():
+            if key in COMMON:
+                head[key] = value
+            elif key in verbs():
+                if verb is not None:
+                    raise Unbuildable(at, "more than one verb")
+                verb = key
+            elif not key.startswith("x-"):
+                raise Unbuildable((*at, key), "unknown key")
+        if verb is None:
+            raise Unbuildable(at, "no verb")
+        common = self.convert(head, Common, at)
+        step = self.settings(verb, raw[verb], (*at, verb))
+        return Node(
+            id=common.id,
+            verb=verb,
+            step=step,
+            at=at,
+            description=common.description,
+            when=common.when,
+            retry=common.retry,
+            timeout=common.timeout,
+            output=common.output,
+            schema=common.schema,
+            save=common.save,
+            replay_as=common.replay,
+        )
+
+    def settings(self, verb: str, raw: Any, at: Pointer) -> Step:
+        kind = verb_class(verb)
+        if isinstance(raw, dict):
+            raw = _own(raw)
+        elif kind.scalar is None or isinstance(raw, list):
+            raise Unbuildable(at, "the settings of a verb are a mapping")
+        else:
+            raw = {kind.scalar: raw}
+        self.waiting = {}
+        step = self.convert(raw, kind, at)
+        waiting = self.waiting
+        if isinstance(step, Control):
+            for inside, _, block in step.blocks():
+                block.nodes = self.nodes(waiting[id(block)], (*at, *inside))
+        return step
+
+    def convert(self, raw: Any, kind: type[T], at: Pointer) -> T:
+        try:
+            made = msgspec.convert(raw, kind, dec_hook=self.hook)
+        except msgspec.ValidationError as error:
+            raise Unbuildable(at, str(error)) from error
+        _refuse_nulls(made, raw, at)
+        return made
+
+    def hook(self, kind: type, raw: Any) -> Any:
+        if kind is Duration:
+            if self.canonical:
+                return Duration(raw)
+            if not isinstance(raw, str):
+                raise ValueError("a duration is text such as 90s")
+            return duration.parse(raw)
+        if kind is Block:
+            if not isinstance(raw, list):
+                raise ValueError("a block is a list of steps")
+            block = Block(())
+            self.waiting[id(block)] = raw
+            return block
+        return expression.dec_hook(kind, _whole(raw) if kind is Value else raw)
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    """The scalars at the top, for conversion."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=NAME)]
+    tramai: Literal[1] = 1
+    version: Annotated[str, Meta(min_length=1, max_length=100)] = "1"
+    description: str | None = None
+
+
+def _own(raw: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in raw.items() if not key.startswith("x-")}
+
+
+def _whole(data: Any) -> Any:
+    """Data in which `1.0` is 1, as the canonical form writes it: a run and its resume then work on the same values."""
+    kind = type(data)
+    if kind is float and data.is_integer():
+        return int(data)
+    if kind is dict:
+        return {key: value if type(value) is str else _whole(value) for key, value in data.items()}
+    if kind is list:
+        return [item if type(item) is str else _whole(item) for item in data]
+    return data
+
+
+def _refuse_nulls(made: Any, raw: Any, at: Pointer) -> None:
+    """An empty value is not the same as no value: `when:` with nothing behind it is a mistake."""
+    if not isinstance(raw, dict) or not isinstance(made, msgspec.Struct):
+        return
+    for field, name in zip(made.__struct_fields__, made.__struct_encode_fields__, strict=True):
+        value = raw.get(name)
+        if value is None:
+            if name in raw and field in _optional(type(made)):
+                raise Unbuildable((*at, name), "is empty")
+        elif isinstance(value, dict):
+            inner = getattr(made, field)
+            if isinstance(inner, dict):
+                for key, item in inner.items():
+                    _refuse_nulls(item, value.get(key), (*at, name, key))
+            else:
+                _refuse_nulls(inner, value, (*at, name))
+
+
+@cache
+def _optional(kind: type[msgspec.Struct]) -> frozenset[str]:
+    """Fields in which null would mean that the key is not there."""
+    return frozenset(field.name for field in msgspec.structs.fields(kind) if field.default is None)
+
+
+def _opaque(raw: Any, at: Pointer) -> Node:
+    found = tuple(_ids(raw))
+    own = raw.get("id") if isinstance(raw, dict) else None
+    name = own if isinstance(own, str) else ""
+    return Node(id=name, verb="", step=Opaque(ids=tuple(item for item in found if item != name)), at=at)
+
+
+def _ids(raw: Any) -> Iterator[str]:
+    if isinstance(raw, dict):
+        if isinstance(raw.get("id"), str):
+            yield raw["id"]
+        for value in raw.values():
+            yield from _ids(value)
+    elif isinstance(raw, list):
+        for item in raw:
+            yield from _ids(item)

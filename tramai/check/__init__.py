@@ -1,0 +1,39 @@
+"""Rules that a schema cannot say: names, order, secrets, state and settings; one function per rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ..definition import Workflow
+from ..errors import Problem
+from . import ids, references, schemas, secrets, settings, state, texts
+from .scene import Scene
+
+Rule = Callable[[Scene], Iterator[Problem]]
+
+RULES: tuple[Rule, ...] = (
+    ids.unique,
+    texts.syntax,
+    texts.never_templated,
+    references.names,
+    references.outputs,
+    secrets.sources,
+    secrets.sinks,
+    state.declared,
+    state.side_by_side,
+    schemas.valid,
+    schemas.initial_values,
+    schemas.inputs,
+    settings.of_verbs,
+    settings.times,
+    settings.retries,
+    settings.loop_names,
+    settings.cases,
+)
+
+
+def problems(workflow: Workflow) -> tuple[Problem, ...]:
+    """Everything the rules find in a workflow, in order of the file."""
+    scene = Scene(workflow)
+    found = {problem: None for rule in RULES for problem in rule(scene)}
+    return tuple(sorted(found, key=Problem.sort_key))

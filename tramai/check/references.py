@@ -1,0 +1,207 @@
+"""Names in expressions: what they are, and whether they have a value where they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ..definition import declared
+from ..errors import Problem
+from ..expression import Use
+from ..step import Node
+from . import shapes
+from .scene import PER_ITEM, Entry, Field, Link, Scene
+
+ROOTS = ("inputs", "state", "steps", "secrets", "env", "run")
+OF_STEP = ("output", "status", "error", "attempts", "duration")
+OF_RUN = ("id", "workflow", "version", "attempt", "started_at", "started_by")
+OF_LOOP = ("index", "index0", "length")
+_BEFORE_STEPS = frozenset({"state", "steps", "env"})
+"""What `env` at the top cannot read: it is made before the first step."""
+
+Found = tuple[str, str, str | None]
+"""Code, message and hint of a problem with a use."""
+
+
+def names(scene: Scene) -> Iterator[Problem]:
+    """Every name is known, declared, in scope and in order."""
+    judge = _Judge(scene)
+    for field in scene.fields:
+        for site in field.thing.sites():
+            for expression in site.expressions:
+                for use in expression.names:
+                    found = judge.use(use, field)
+                    if found is not None:
+                        code, message, hint = found
+                        at = (*field.pointer, *site.pointer)
+                        yield scene.problem(code, message, at, hint=hint, range=(use.start, use.end))
+
+
+def outputs(scene: Scene) -> Iterator[Problem]:
+    """A field that is read is one that a schema declares."""
+    known = shapes.Shapes(scene)
+    for field in scene.fields:
+        for site in field.thing.sites():
+            for expression in site.expressions:
+                for use in expression.names:
+                    found = None if use.guarded or len(use.path) < 3 else known.undeclared(use)
+                    if found is not None:
+                        message, hint = found
+                        at = (*field.pointer, *site.pointer)
+                        yield scene.problem("TRM209", message, at, hint=hint, range=(use.start, use.end))
+
+
+class _Judge:
+    """Decides about one use at a time."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.sections: dict[str, Mapping[str, Any]] = {
+            name: getattr(scene.workflow, name) for name in ("inputs", "state", "env", "secrets")
+        }
+        inputs = declared(scene.workflow.inputs)
+        self.optional = {name for name, spec in inputs.items() if spec.optional and spec.default is msgspec.UNSET}
+        self.loops = {name for entry in scene.entries for link in entry.chain for name in _binds(link.container)}
+
+    def use(self, use: Use, field: Field) -> Found | None:
+        root = str(use.path[0])
+        if root in _bound(field):
+            return self.member(use, OF_LOOP) if root == "loop" else None
+        if field.area == "env" and root in _BEFORE_STEPS:
+            return "TRM210", f"`{root}` has no value yet where `env` is made", "`env` may read inputs, secrets and run"
+        if root == "steps":
+            return self.step(use, field)
+        if root in self.sections:
+            return self.section(root, use)
+        if root == "run":
+            return self.member(use, OF_RUN)
+        if root == "result" and field.area in ("output", "save") and field.entry is not None:
+            return None
+        return self.unknown(root, use, field)
+
+    def member(self, use: Use, known: tuple[str, ...]) -> Found | None:
+        if len(use.path) < 2 or use.path[1] in known:
+            return None
+        name, root = str(use.path[1]), use.path[0]
+        hint = self.scene.did_you_mean(name, known, prefix=f"{root}.") or f"{root} has {', '.join(known)}"
+        return "TRM202", f"unknown name `{root}.{name}`", hint
+
+    def section(self, root: str, use: Use) -> Found | None:
+        known = self.sections[root]
+        if len(use.path) < 2:
+            if root != "secrets":
+                return None
+            return "TRM208", "`secrets` as a whole cannot be used", "name one of them: secrets.NAME"
+        name = str(use.path[1])
+        if name not in known:
+            hint = use.hint or self.scene.did_you_mean(name, known, prefix=f"{root}.")
+            one = {"inputs": "input", "state": "state key", "env": "variable", "secrets": "secret"}[root]
+            return "TRM208", f"{one} `{name}` is not declared", hint or f"declare it under `{root}`"
+        if root == "inputs" and name in self.optional and not use.guarded:
+            return "TRM205", f"input `{name}` may not be given", f"say what then: inputs.{name} | default(…)"
+        return None
+
+    def unknown(self, root: str, use: Use, field: Field) -> Found:
+        if root == "result":
+            return "TRM210", "`result` is known only in a step's own `output` and `save`", "read steps.<id>.output"
+        if root == "error":
+            return "TRM210", "`error` is not known here", "the error of a step is steps.<id>.error"
+        if root in self.loops:
+            return "TRM210", f"`{root}` is known only inside its loop", None
+        known = [*ROOTS, *_bound(field)]
+        hint = use.hint or self.scene.did_you_mean(root, known)
+        for section in ("inputs", "state", "steps", "env", "secrets"):
+            if hint is None and root in (self.scene.steps if section == "steps" else self.sections[section]):
+                hint = f"did you mean `{section}.{root}" + (".output`?" if section == "steps" else "`?")
+        return "TRM202", f"unknown name `{root}`", hint or f"known here: {', '.join(known)}"
+
+    def step(self, use: Use, field: Field) -> Found | None:
+        scene = self.scene
+        if len(use.path) < 2:
+            return "TRM202", "`steps` needs the id of a step that can be read here", "write steps.<id>.output"
+        id = str(use.path[1])
+        target = scene.steps.get(id)
+        if target is None:
+            if id in scene.hidden:
+                return None
+            hint = use.hint or scene.did_you_mean(id, scene.steps, prefix="steps.")
+            return "TRM203", f"unknown step `{id}`", hint or "steps: " + (", ".join(list(scene.steps)[:8]) or "none")
+        found = self.order(target, use, field)
+        if found is not None or target.opaque:
+            return found
+        if len(use.path) < 3:
+            return "TRM202", f"`steps.{id}` needs a part", f"write steps.{id}.output, or one of {', '.join(OF_STEP)}"
+        part = str(use.path[2])
+        if part not in OF_STEP:
+            hint = scene.did_you_mean(part, OF_STEP, prefix=f"steps.{id}.")
+            return "TRM202", f"a step has no `{part}`", hint or f"did you mean `steps.{id}.output.{part}`?"
+        return None
+
+    def order(self, target: Entry, use: Use, field: Field) -> Found | None:
+        """Whether the step is over, and visible, where it is read."""
+        id, reader = target.node.id, field.entry
+        if reader is not None and target.node is reader.node:
+            own = field.area in ("output", "save")
+            hint = "its own record is `result` here" if own else "a step cannot read itself"
+            return "TRM204", f"step `{id}` is not over yet where it is read", hint
+        chain = reader.chain if reader is not None else ()
+        if any(link.container is target.node for link in chain):
+            return "TRM204", f"step `{id}` is not over yet: this stands inside it", None
+        if reader is not None and target.order > reader.order:
+            return "TRM204", f"step `{id}` comes later", "only steps before this one have a value: move one of them"
+        return self.sight(target, chain, use)
+
+    def sight(self, target: Entry, chain: tuple[Link, ...], use: Use) -> Found | None:
+        """Whether an earlier step is seen from another place in the tree."""
+        id = target.node.id
+        shared = _shared(target.chain, chain)
+        if shared < len(target.chain) and shared < len(chain):
+            one, other = target.chain[shared], chain[shared]
+            if one.container is other.container:
+                return "TRM204", f"step `{id}` is in another block of `{one.container.id}`", _apart(one.container)
+        inner = target.chain[shared:]
+        for link in inner:
+            if not _visible(link.container):
+                hint = f"read the output of the whole: steps.{link.container.id}.output"
+                return "TRM204", f"step `{id}` is seen only inside `{link.container.id}`", hint
+        if not inner or use.guarded or use.path[2:3] == ("status",):
+            return None
+        reason = f"step `{id}` may be skipped: it stands inside `{inner[0].container.id}`"
+        return "TRM205", reason, "say what then: … | default(…), or ask for .status"
+
+
+def _binds(node: Node) -> tuple[str, ...]:
+    binds = getattr(node.step, "binds", None)
+    return binds() if binds is not None else ()
+
+
+def _visible(node: Node) -> bool:
+    visible = getattr(node.step, "visible", None)
+    return visible is not None and visible()
+
+
+def _bound(field: Field) -> frozenset[str]:
+    """The names of the loops around a field."""
+    entry = field.entry
+    if entry is None:
+        return frozenset()
+    found = {name for link in entry.chain for name in _binds(link.container)}
+    if field.area == entry.node.verb and field.name in PER_ITEM:
+        found.update(_binds(entry.node))
+    return frozenset(found)
+
+
+def _shared(one: tuple[Link, ...], other: tuple[Link, ...]) -> int:
+    """How many levels of nesting two places have in common."""
+    for depth, (left, right) in enumerate(zip(one, other, strict=False)):
+        if left.container is not right.container or left.block != right.block:
+            return depth
+    return min(len(one), len(other))
+
+
+def _apart(node: Node) -> str:
+    if _visible(node):
+        return "only one of the blocks runs"
+    return "the blocks run side by side: read it after they are over"

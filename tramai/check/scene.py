@@ -1,0 +1,179 @@
+"""What every rule sees: the workflow, its steps by id, its fields with expressions, and places in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from ..definition import Opaque, Workflow
+from ..document import Scalar
+from ..errors import Pointer, Position, Problem, Related
+from ..expression import Template, Value, suggest
+from ..step import Block, Control, Node
+
+PER_ITEM = frozenset({"key"})
+"""Fields of a loop that are evaluated once per item, and so see the loop's own names."""
+_MOST_SUGGESTIONS = 200
+
+
+class Link(msgspec.Struct, frozen=True):
+    """One level of nesting: the container, and which of its blocks."""
+
+    container: Node
+    block: Pointer
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A step with its place among the others: `order` counts in order of the file, `chain` starts outside."""
+
+    node: Node
+    order: int
+    chain: tuple[Link, ...]
+
+    @property
+    def opaque(self) -> bool:
+        """Whether nothing is known of it but its id."""
+        return isinstance(self.node.step, Opaque)
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A field that holds expressions.
+
+    `area` is the workflow's or the step's key it belongs to (`env`, `when`, `save`, the verb); `name` the field of
+    the verb's settings, empty elsewhere. `entry` is the step, None for the workflow's own keys.
+    """
+
+    thing: Template | Value
+    pointer: Pointer
+    area: str
+    name: str
+    entry: Entry | None
+
+
+class Scene:
+    """A workflow laid out for the rules."""
+
+    def __init__(self, workflow: Workflow) -> None:
+        self.workflow = workflow
+        self.document = workflow.document
+        self.entries: list[Entry] = []
+        self.steps: dict[str, Entry] = {}
+        self.hidden: set[str] = set()
+        self._suggested: dict[str, str | None] = {}
+        self._lay_out(workflow.steps, ())
+
+    def _lay_out(self, block: Block, chain: tuple[Link, ...]) -> None:
+        for node in block:
+            entry = Entry(node, len(self.entries), chain)
+            self.entries.append(entry)
+            self.steps.setdefault(node.id, entry)
+            if isinstance(node.step, Opaque):
+                self.hidden.update(node.step.ids)
+            elif isinstance(node.step, Control):
+                for at, _, inner in node.step.blocks():
+                    self._lay_out(inner, (*chain, Link(node, at)))
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """Every field with expressions, in order of the file."""
+        return tuple(self._fields())
+
+    def _fields(self) -> Iterator[Field]:
+        for area in ("env", "outputs"):
+            for name, thing in getattr(self.workflow, area).items():
+                if thing is not None:
+                    yield Field(thing, (area, name), area, "", None)
+        for entry in self.entries:
+            if not entry.opaque:
+                yield from self._of_step(entry)
+
+    def _of_step(self, entry: Entry) -> Iterator[Field]:
+        node = entry.node
+        if node.when is not None:
+            yield Field(node.when, (*node.at, "when"), "when", "", entry)
+        if node.output is not None:
+            yield Field(node.output, (*node.at, "output"), "output", "", entry)
+        for name, value in node.save.items():
+            yield Field(value, (*node.at, "save", name), "save", "", entry)
+        at = (*node.at, node.verb)
+        scalar = node.step.scalar if self._is_scalar(at) else None
+        for name, shown in zip(node.step.__struct_fields__, node.step.__struct_encode_fields__, strict=True):
+            value = getattr(node.step, name)
+            place = at if shown == scalar else (*at, shown)
+            for pointer, thing in _things(value, place):
+                yield Field(thing, pointer, node.verb, shown, entry)
+
+    def _is_scalar(self, at: Pointer) -> bool:
+        return self.document is not None and isinstance(self.document.node(at), Scalar)
+
+    def setting(self, node: Node, pointer: Pointer) -> Pointer:
+        """Where a setting of a verb stands in the file, whichever form was written."""
+        at = (*node.at, node.verb)
+        if pointer and pointer[0] == node.step.scalar and self._is_scalar(at):
+            return at
+        return (*at, *pointer)
+
+    def place(self, pointer: Pointer, *, key: bool = False) -> Position | None:
+        """The place of a value or of its key; None without a file."""
+        if self.document is None:
+            return None
+        return self.document.position(pointer, key=key)  # type: ignore[no-any-return]
+
+    def problem(
+        self,
+        code: str,
+        message: str,
+        pointer: Pointer,
+        *,
+        hint: str | None = None,
+        key: bool = False,
+        range: tuple[int, int] | None = None,
+        related: Iterable[tuple[Pointer, str]] = (),
+        severity: str = "error",
+    ) -> Problem:
+        """A problem at a value, at its key, or at a `range` of characters inside it."""
+        position = self.place(pointer, key=key)
+        if range is not None and self.document is not None:
+            position = self.document.inside(pointer, *range)
+        others = ((self.place(at), text) for at, text in related)
+        return Problem(
+            code=code,
+            message=message,
+            hint=hint,
+            severity=severity,
+            position=position,
+            pointer=pointer,
+            related=tuple(Related(at, text) for at, text in others if at is not None),
+        )
+
+    def suggest(self, name: str, names: Iterable[object]) -> str | None:
+        """The nearest name, for a bounded number of questions: a file full of faults is answered as fast as another."""
+        if name not in self._suggested and len(self._suggested) < _MOST_SUGGESTIONS:
+            self._suggested[name] = suggest(name, names)
+        return self._suggested.get(name)
+
+    def did_you_mean(self, name: str, names: Iterable[object], *, prefix: str = "") -> str | None:
+        """The hint for an unknown name."""
+        near = self.suggest(name, names)
+        return f"did you mean `{prefix}{near}`?" if near is not None else None
+
+
+def _things(value: Any, at: Pointer) -> Iterator[tuple[Pointer, Template | Value]]:
+    """The expressions inside a setting; not those of the steps in its blocks."""
+    kind = type(value)
+    if kind is str or value is None or kind is bool or kind is int:
+        return
+    if isinstance(value, (Template, Value)):
+        yield at, value
+    elif kind is dict:
+        for name, item in value.items():
+            yield from _things(item, (*at, name))
+    elif kind is tuple or kind is list:
+        for index, item in enumerate(value):
+            yield from _things(item, (*at, index))
+    elif isinstance(value, msgspec.Struct):
+        for name, shown in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
+            yield from _things(getattr(value, name), (*at, shown))

@@ -1,0 +1,169 @@
+"""Settings that no schema can judge: what verbs say of themselves, times, retries, names of loops, cases."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ..definition import declared
+from ..errors import Pointer, Problem
+from ..expression import Expression
+from ..step import ERROR_TYPES, Control, Node
+from . import shapes
+from .references import ROOTS
+from .scene import Entry, Scene
+
+_RESERVED = frozenset({*ROOTS, "result", "error", "loop"})
+_WORDS = frozenset(("true", "false", "none", "null", "not", "and", "or", "in", "is", "if", "else", "for"))
+
+
+def of_verbs(scene: Scene) -> Iterator[Problem]:
+    """What a verb finds wrong with its own settings."""
+    for entry in scene.entries:
+        node = entry.node
+        for finding in node.step.check():
+            yield scene.problem(
+                finding.code,
+                finding.message,
+                scene.setting(node, finding.pointer),
+                hint=finding.hint,
+                range=finding.range,
+                severity=finding.severity,
+            )
+
+
+def times(scene: Scene) -> Iterator[Problem]:
+    """A timeout leaves some time."""
+    places: list[tuple[Pointer, float | None]] = [(("limits", "timeout"), scene.workflow.limits.timeout)]
+    places.extend(((*entry.node.at, "timeout"), entry.node.timeout) for entry in scene.entries)
+    for at, seconds in places:
+        if seconds is not None and seconds <= 0:
+            yield scene.problem("TRM350", "a timeout of 0 leaves no time", at, hint="take it out for no limit")
+
+
+def retries(scene: Scene) -> Iterator[Problem]:
+    """Numbers that can be meant, and error types that exist."""
+    for entry in scene.entries:
+        retry, at = entry.node.retry, (*entry.node.at, "retry")
+        if retry is None:
+            continue
+        bounds: tuple[tuple[str, float, float, float, str], ...] = (
+            ("max_attempts", retry.max_attempts, 1, 1000, "it counts every attempt, the first included"),
+            ("backoff", retry.backoff, 1, 100, "each delay is the one before, times this"),
+            ("jitter", retry.jitter, 0, 1, "a fraction of the delay"),
+        )
+        for name, value, least, most, hint in bounds:
+            if not least <= value <= most:
+                message = f"`{name}` is between {least:g} and {most:g}, not {value:g}"
+                yield scene.problem("TRM351", message, (*at, name), hint=hint)
+        for index, name in enumerate(retry.on):
+            if not _is_error_type(name):
+                yield _unknown_type(scene, name, (*at, "on", index))
+
+
+_REFINED = re.compile(r"http\.([1-5]xx|[1-5]\d\d)|exit\.(\d{1,3})|plugin\.(\*|[\w.]+)", re.ASCII)
+
+
+def _is_error_type(name: str) -> bool:
+    return name in ERROR_TYPES or _REFINED.fullmatch(name) is not None
+
+
+def _unknown_type(scene: Scene, name: str, at: Pointer) -> Problem:
+    near = scene.suggest(name, [*ERROR_TYPES, "http.4xx", "http.5xx", "http.429", "exit.1", "plugin.*"])
+    hint = (
+        f"did you mean `{near}`?" if near else "error types: " + ", ".join(ERROR_TYPES) + ", http.5xx, exit.3, plugin.*"
+    )
+    return scene.problem("TRM352", f"unknown error type `{name}`", at, hint=hint)
+
+
+def loop_names(scene: Scene) -> Iterator[Problem]:
+    """The name of an item can be read in expressions, and hides nothing."""
+    for entry in scene.entries:
+        step = entry.node.step
+        for name in step.binds() if isinstance(step, Control) else ():
+            why = None if name == "loop" else _bad_name(name, entry)
+            if why is not None:
+                at = (*entry.node.at, entry.node.verb, "as")
+                yield scene.problem(
+                    "TRM353", f"an item cannot be called `{name}`: {why}", at, hint="choose another name"
+                )
+
+
+def _bad_name(name: str, entry: Entry) -> str | None:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        return "it could not be written in an expression"
+    if name in _RESERVED or name.lower() in _WORDS:
+        return "the name is taken"
+    for link in entry.chain:
+        step = link.container.step
+        if isinstance(step, Control) and name in step.binds():
+            return f"it would hide the item of `{link.container.id}`"
+    return None
+
+
+def cases(scene: Scene) -> Iterator[Problem]:
+    """A branch over known values has a case for each or a default, and no case that none of them meets."""
+    for entry in scene.entries:
+        node = entry.node
+        keys = getattr(node.step, "cases", None)
+        select = getattr(node.step, "select", None)
+        if node.verb != "branch" or not keys or not isinstance(select, Expression):
+            continue
+        known = _known_values(scene, select)
+        if known is None:
+            continue
+        at = (*node.at, node.verb)
+        missing = [value for value in known if value not in keys]
+        if missing and getattr(node.step, "default", None) is None:
+            shown = ", ".join(f"`{value}`" for value in missing)
+            hint = "add the case, or a `default` (which may be [])"
+            yield scene.problem(
+                "TRM354", f"branch `{node.id}` has no case for {shown}", (*at, "cases"), hint=hint, key=True
+            )
+        yield from _never(scene, node, known, (*at, "cases"), tuple(keys))
+
+
+def _never(scene: Scene, node: Node, known: list[str], at: Pointer, keys: tuple[str, ...]) -> Iterator[Problem]:
+    for key in keys:
+        if key not in known:
+            hint = scene.did_you_mean(key, known) or f"values: {', '.join(known)}"
+            message = f"case `{key}` of branch `{node.id}` can never be chosen"
+            yield scene.problem("TRM355", message, (*at, key), hint=hint, key=True, severity="warning")
+
+
+def _known_values(scene: Scene, select: Expression) -> list[str] | None:
+    """The texts of all values that `select` can have, if the file says so."""
+    sites = list(select.sites())
+    if len(sites) != 1 or len(sites[0].expressions) != 1:
+        return None
+    parsed = sites[0].expressions[0]
+    if len(parsed.names) != 1 or parsed.tree[0] not in ("name", "get"):
+        return None
+    path = parsed.names[0].path
+    schema = _schema_of(scene, path)
+    if not isinstance(schema, dict):
+        return None
+    if isinstance(schema.get("enum"), list):
+        return [value if isinstance(value, str) else json.dumps(value) for value in schema["enum"]]
+    return ["true", "false"] if schema.get("type") == "boolean" else None
+
+
+def _schema_of(scene: Scene, path: tuple[str | int, ...]) -> Any:
+    if len(path) < 2:
+        return None
+    schema: Any = None
+    rest: tuple[str | int, ...] = ()
+    if path[0] == "inputs" and (spec := declared(scene.workflow.inputs).get(str(path[1]))) is not None:
+        if spec.optional:
+            return None
+        schema, rest = msgspec.to_builtins(spec), path[2:]
+    elif path[0] == "steps" and path[2:3] == ("output",) and str(path[1]) in scene.steps:
+        schema, rest = shapes.of(scene.steps[str(path[1])].node), path[3:]
+    for part in rest:
+        properties = schema.get("properties") if isinstance(schema, dict) else None
+        schema = properties.get(part) if isinstance(properties, dict) else None
+    return schema

@@ -1,0 +1,55 @@
+"""State: only what is declared is saved, and never by two at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import Pointer, Problem
+from ..step import Block, Control, Node
+from .scene import Scene
+
+
+def declared(scene: Scene) -> Iterator[Problem]:
+    """`save` writes declared keys."""
+    known = scene.workflow.state
+    for entry in scene.entries:
+        for name in entry.node.save:
+            if name not in known:
+                hint = scene.did_you_mean(name, known) or "declare it under `state`"
+                at = (*entry.node.at, "save", name)
+                yield scene.problem("TRM304", f"state key `{name}` is not declared", at, hint=hint, key=True)
+
+
+def side_by_side(scene: Scene) -> Iterator[Problem]:
+    """Blocks that run at the same time write different keys."""
+    for entry in scene.entries:
+        step = entry.node.step
+        if isinstance(step, Control) and entry.node.verb == "parallel":
+            blocks = step.blocks()
+            if step.binds():
+                yield from _of_items(scene, entry.node, blocks[0][2] if blocks else Block(()))
+            else:
+                yield from _of_branches(scene, entry.node, [block for _, _, block in blocks])
+
+
+def _of_items(scene: Scene, node: Node, block: Block) -> Iterator[Problem]:
+    for name, at in _saves(block):
+        message = f"every item of `{node.id}` would write state key `{name}`, at the same time"
+        yield scene.problem("TRM303", message, at, hint=f"save from steps.{node.id}.output afterwards", key=True)
+
+
+def _of_branches(scene: Scene, node: Node, blocks: list[Block]) -> Iterator[Problem]:
+    first: dict[str, tuple[int, Pointer]] = {}
+    for index, block in enumerate(blocks):
+        for name, at in _saves(block):
+            other, place = first.setdefault(name, (index, at))
+            if other != index:
+                message = f"two branches of `{node.id}` write state key `{name}`, at the same time"
+                hint = f"save from steps.{node.id}.output afterwards"
+                yield scene.problem("TRM303", message, at, hint=hint, key=True, related=((place, "also written here"),))
+
+
+def _saves(block: Block) -> Iterator[tuple[str, Pointer]]:
+    for node in block.walk():
+        for name in node.save:
+            yield name, (*node.at, "save", name)

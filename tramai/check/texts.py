@@ -1,0 +1,80 @@
+"""Expressions that can be read, and texts that must not hold any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from ..errors import Pointer, Problem
+from ..expression import Template, Value
+from ..step import Block
+from .scene import Scene
+
+
+def syntax(scene: Scene) -> Iterator[Problem]:
+    """Every expression parses, uses filters that exist, and fits its field."""
+    for field in scene.fields:
+        for error in field.thing.problems():
+            yield scene.problem(
+                error.code or "TRM201",
+                error.message,
+                (*field.pointer, *error.pointer),
+                hint=error.hint,
+                range=(error.start, error.end),
+            )
+
+
+def never_templated(scene: Scene) -> Iterator[Problem]:
+    """`${{` in a text that is taken as it is would never be replaced."""
+    for name, spec in scene.workflow.state.items():
+        if spec is not None and (found := _first(spec.initial, ("state", name, "initial"))) is not None:
+            yield _refused(scene, found, "an initial value is data")
+    for name, given in scene.workflow.inputs.items():
+        if given is not None and (found := _first(given.default, ("inputs", name, "default"))) is not None:
+            yield _refused(scene, found, "a default is data")
+    for name, source in scene.workflow.secrets.items():
+        if source is not None and (found := _first(source, ("secrets", name))) is not None:
+            yield _refused(scene, found, "the source of a secret is fixed")
+    for entry in scene.entries:
+        node = entry.node
+        if entry.opaque:
+            continue
+        told = {finding.pointer for finding in node.step.check()}
+        for shown, value in _own(node.step):
+            at = (*node.at, node.verb, shown)
+            if (shown,) not in told and (found := _first(value, at)) is not None:
+                yield _refused(scene, scene.setting(node, found[len(node.at) + 1 :]), f"`{shown}` is taken as it is")
+
+
+def _refused(scene: Scene, pointer: Pointer, why: str) -> Problem:
+    return scene.problem(
+        "TRM305", f"{why}: an expression in it would never be evaluated", pointer, hint="write the value itself"
+    )
+
+
+def _own(step: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    for name, shown in zip(step.__struct_fields__, step.__struct_encode_fields__, strict=True):
+        yield shown, getattr(step, name)
+
+
+def _first(value: Any, at: Pointer) -> Pointer | None:
+    """The first text with `${{` in it that is no template."""
+    if isinstance(value, str):
+        return at if "${{" in value else None
+    if value is None or isinstance(value, (Template, Value, Block, bool, int, float)):
+        return None
+    if isinstance(value, dict):
+        pairs: Any = value.items()
+    elif isinstance(value, (list, tuple)):
+        pairs = enumerate(value)
+    elif isinstance(value, msgspec.Struct):
+        pairs = _own(value)
+    else:
+        return None
+    for key, item in pairs:
+        found = _first(item, (*at, key))
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,87 @@
+"""The published JSON Schema of a workflow file, made from the Structs that read it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import build, expression, schema
+from .definition import Common, Workflow
+from .duration import Duration
+from .inputs import InputSpec
+from .schema import Schema
+from .step import Block, Step
+
+DURATION = (
+    r"^(?=[0-9P])([0-9]+(\.[0-9]+)?w)?([0-9]+(\.[0-9]+)?d)?([0-9]+(\.[0-9]+)?h)?([0-9]+(\.[0-9]+)?m)?"
+    r"([0-9]+(\.[0-9]+)?s)?([0-9]+(\.[0-9]+)?ms)?$"
+    r"|^P(?=[0-9T])([0-9]+W)?([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?$"
+)
+"""What `duration.parse` takes, for editors."""
+_WHERE = {"type": "string", "description": "Where an editor finds this schema; no part of the workflow."}
+
+
+def generate() -> Schema:
+    """The schema of a whole file, as plain JSON data."""
+    verbs = {verb: build.verb_class(verb) for verb in sorted(build.verbs())}
+    references, definitions = schema.components([Workflow, Common, InputSpec, *verbs.values()], _hook)
+    top, common, given, *settings = (reference["$ref"].rpartition("/")[2] for reference in references)
+    for name in (given, *settings):
+        definitions[name] = schema.free(definitions[name])
+    forms = {
+        verb: ({"$ref": f"#/definitions/{name}"}, _scalar(verbs[verb], definitions[name]))
+        for verb, name in zip(verbs, settings, strict=True)
+    }
+    whole, keys = definitions.pop(top), definitions.pop(common)["properties"]
+    definitions["step"] = schema.step_schema(forms, keys, definitions=definitions)
+    made = {**_top(whole), "definitions": dict(sorted(definitions.items()))}
+    _point(made)
+    return made
+
+
+def _hook(kind: type) -> Schema:
+    if kind is Duration:
+        return {
+            "type": "string",
+            "title": "duration",
+            "pattern": DURATION,
+            "description": "A duration: 500ms, 90s, 1h30m, 2d, or ISO 8601.",
+            "examples": ["90s", "1h30m"],
+        }
+    return expression.schema_hook(kind)
+
+
+def _top(whole: Schema) -> Schema:
+    properties = whole["properties"]
+    del properties["document"]
+    steps = {**properties["steps"], "minItems": 1}
+    return {
+        "$schema": schema.DIALECT,
+        "title": "tramai workflow",
+        "description": "A workflow file, version 1 of the language.",
+        "type": "object",
+        "properties": {"$schema": _WHERE, **properties, "steps": steps},
+        "patternProperties": {"^x-": {}},
+        "required": ["tramai", "name", "steps"],
+        "additionalProperties": False,
+    }
+
+
+def _scalar(kind: type[Step], settings: Schema) -> Schema | None:
+    """What the scalar form of a verb may be."""
+    if kind.scalar is None:
+        return None
+    short: Schema = settings["properties"][kind.scalar]
+    return short if "type" in short else {**short, "type": ["string", "number", "boolean"]}
+
+
+def _point(made: Any) -> None:
+    """Send references to steps to where the steps are defined."""
+    steps = Block.json_schema()["items"]["$ref"]
+    if isinstance(made, dict):
+        if made.get("$ref") == steps:
+            made["$ref"] = "#/definitions/step"
+        for value in made.values():
+            _point(value)
+    elif isinstance(made, list):
+        for item in made:
+            _point(item)

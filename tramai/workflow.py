@@ -1,0 +1,120 @@
+"""From a file to a checked workflow: document, schema, Structs, rules; every problem in one pass."""
+
+from __future__ import annotations
+
+from . import build, check, document, schema
+from .build import Unbuildable
+from .codec import decode
+from .definition import Limits, SecretSource, StateSpec, Workflow
+from .document import Document
+from .errors import BugError, InvalidDefinition, Problem
+from .inputs import InputSpec
+from .schema import Schema
+
+__all__ = [
+    "InputSpec",
+    "Limits",
+    "SecretSource",
+    "StateSpec",
+    "Workflow",
+    "check_file",
+    "examine",
+    "from_canonical",
+    "generate_schema",
+    "load",
+]
+
+MAJOR = 1
+"""The version of the language that this tramai reads."""
+
+
+def load(path: str) -> Workflow:
+    """The workflow in a file; `-` is standard input.
+
+    Raises InvalidDefinition with every problem in the file, ConfigurationError when it cannot be read.
+    """
+    workflow, problems = check_file(path)
+    if workflow is None:
+        raise InvalidDefinition(problems, file="<stdin>" if path == document.STDIN else path)
+    return workflow
+
+
+def check_file(path: str) -> tuple[Workflow | None, tuple[Problem, ...]]:
+    """The workflow in a file, None when it has errors; and its errors and warnings, in order of the file."""
+    return examine(document.read(path))
+
+
+def examine(source: Document) -> tuple[Workflow | None, tuple[Problem, ...]]:
+    """The same for a document that was read already."""
+    if source.root is None:
+        return None, source.problems
+    newer = _newer(source)
+    if newer is not None:
+        return None, (newer,)
+    resolved = schema.resolve(source, schema.workflow_schema())
+    found = [*source.problems, *resolved.problems]
+    workflow = _build(resolved.data, source) if not _errors(found) else None
+    if workflow is not None:
+        found.extend(check.problems(workflow))
+    else:
+        found.extend(_explain(resolved.data, source, tuple(found)))
+    problems = tuple(sorted(dict.fromkeys(found), key=Problem.sort_key))
+    return (None if _errors(problems) else workflow), problems
+
+
+def from_canonical(text: str, version: str = "1") -> Workflow:
+    """The workflow of a stored canonical form; its version stands beside it in the store."""
+    return build.rebuild(decode(text), version=version)
+
+
+def generate_schema() -> Schema:
+    """The JSON Schema of workflow files, made anew from the Structs."""
+    from . import contract
+
+    return contract.generate()
+
+
+def _newer(source: Document) -> Problem | None:
+    """A file for a later version of the language may hold anything: only that is said."""
+    node = source.node(("tramai",))
+    if not isinstance(node, document.Scalar) or node.style not in ("", "toml"):
+        return None
+    text = str(node.value if node.style == "toml" else node.text)
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) <= MAJOR:
+        return None
+    return Problem(
+        code="TRM122",
+        message=f"this file needs tramai ≥ {int(text)}; this is a tramai for version {MAJOR} of the language",
+        hint="install a newer tramai",
+        position=source.position(("tramai",)),
+        pointer=("tramai",),
+    )
+
+
+def _build(data: object, source: Document) -> Workflow | None:
+    try:
+        return build.build(data, document=source)
+    except Unbuildable:
+        return None
+
+
+def _explain(data: object, source: Document, known: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Why data is no workflow, and what the rules say of the parts that are."""
+    shape = schema.validate(data, schema.workflow_schema(), source, known=known)
+    if not _errors([*known, *shape]):
+        _disagree(data, source)
+    partial = build.salvage(data, source)
+    return (*shape, *(check.problems(partial) if partial is not None else ()))
+
+
+def _disagree(data: object, source: Document) -> None:
+    """The schema takes what the Structs refuse: they were not made from each other."""
+    try:
+        build.build(data, document=source)
+    except Unbuildable as error:
+        where = "/".join(map(str, error.pointer))
+        raise BugError(what=f"the schema allows what cannot be built at {where}: {error}") from error
+
+
+def _errors(problems: list[Problem] | tuple[Problem, ...]) -> bool:
+    return any(problem.severity == "error" for problem in problems)
