@@ -13,6 +13,10 @@ LONGEST = 100 * 365 * 86400.0
 class Duration(float):
     """Seconds, never negative. A day is 86,400 seconds, whatever the clocks do."""
 
+    def json_default(self) -> str:
+        """How a file would say it."""
+        return spell(self)
+
 
 def parse(text: str) -> Duration:
     """Seconds of a duration text; ValueError with a hint when it is none."""

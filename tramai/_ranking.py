@@ -1,0 +1,335 @@
+"""From the raw errors of jsonschema to problems: one for each mistake, in its place, with advice.
+
+A misspelt key explains the key that is missing for it; a wrong form of a union is not mentioned; a step without a
+known verb is not blamed for what a verb would need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from . import _wording
+from ._shape import Schema, Shape, compile_shape, json_pointer, replace
+from .document import Document
+from .errors import Pointer, Position, Problem, Related
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One broken keyword: where, by what value, and the schema that asked for it."""
+
+    keyword: str
+    pointer: Pointer
+    value: Any
+    wanted: Any
+    schema: Schema
+
+
+def validator(schema: Schema) -> Any:
+    """A validator for which `1.0` is no integer, as for the readers of the file."""
+    import jsonschema
+
+    base = jsonschema.Draft202012Validator
+    checker = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    return jsonschema.validators.extend(base, type_checker=checker)(schema)
+
+
+def findings(instance: Any, schema: Schema) -> list[Finding]:
+    """Every broken keyword, unions reduced to the form that was meant."""
+    found: list[Finding] = []
+    for error in validator(schema).iter_errors(instance):
+        found += _flatten(error)
+    return found
+
+
+def _flatten(error: Any) -> Iterator[Finding]:
+    if error.validator in ("anyOf", "oneOf") and error.context:
+        branch = _meant(error)
+        if branch is not None:
+            for inner in branch:
+                yield from _flatten(inner)
+            return
+        yield from _no_form(error)
+        return
+    wanted = error.validator_value
+    if error.validator == "type":
+        wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+    yield Finding(
+        keyword=error.validator,
+        pointer=tuple(error.absolute_path),
+        value=error.instance,
+        wanted=wanted,
+        schema=error.schema if isinstance(error.schema, dict) else {},
+    )
+
+
+def _no_form(error: Any) -> Iterator[Finding]:
+    """No form of a union has the type of the value."""
+    pointer = tuple(error.absolute_path)
+    if all(inner.validator == "required" and inner.schema.keys() == {"required"} for inner in error.context):
+        verbs = [inner.validator_value[0] for inner in error.context]
+        yield Finding(keyword="verb", pointer=pointer, value=error.instance, wanted=verbs, schema=error.schema)
+        return
+    wanted: list[str] = []
+    for inner in error.context:
+        if inner.validator == "type" and not inner.relative_path:
+            wanted += [inner.validator_value] if isinstance(inner.validator_value, str) else inner.validator_value
+        elif inner.validator in ("enum", "const"):
+            wanted.append("string")
+    title = next((part.schema["title"] for part in error.context if "title" in part.schema), None)
+    schema = {**error.schema, **({"title": title} if title == "duration" else {})}
+    yield Finding(keyword="type", pointer=pointer, value=error.instance, wanted=wanted, schema=schema)
+
+
+def _meant(error: Any) -> list[Any] | None:
+    """The errors of the form that was meant: one of the value's own type, with the fewest and deepest errors."""
+    branches: dict[Any, list[Any]] = {}
+    for inner in error.context:
+        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
+    if error.validator == "oneOf" and all(
+        len(errors) == 1 and errors[0].validator == "required" and errors[0].schema.keys() == {"required"}
+        for errors in branches.values()
+    ):
+        return None
+    usable = [
+        errors
+        for errors in branches.values()
+        if not any(inner.validator == "type" and not inner.relative_path for inner in errors)
+        and not (
+            type(error.instance) is not str
+            and any(inner.validator in ("enum", "const") and not inner.relative_path for inner in errors)
+        )
+    ]
+    return min(usable, key=lambda errors: (len(errors), -max(len(e.relative_path) for e in errors)), default=None)
+
+
+class Ranking:
+    """The problems of one document."""
+
+    def __init__(self, data: Any, schema: Schema, document: Document) -> None:
+        self._data = data
+        self._schema = schema
+        self._document = document
+        self._quiet: list[Pointer] = []
+        self._explained: set[tuple[Pointer, str]] = set()
+        self._problems: list[Problem] = []
+
+    def problems(self) -> list[Problem]:
+        """Everything wrong, in the order of the document, one problem for one mistake."""
+        found = findings(self._data, self._schema)
+        extra = {finding.pointer: list(self._unknown(finding)) for finding in _having(found, "additionalProperties")}
+        for finding in [*_having(found, "verb"), *_having(found, "oneOf")]:
+            self._verbs(finding, extra.get(finding.pointer, []))
+        for finding in _having(found, "additionalProperties"):
+            for key in extra[finding.pointer]:
+                self._unknown_key(finding, key)
+        for finding in found:
+            if finding.keyword == "required":
+                self._missing(finding)
+            elif finding.keyword not in ("additionalProperties", "verb", "oneOf"):
+                self._wrong(finding)
+        return self._problems
+
+    def _verbs(self, finding: Finding, unknown: list[str]) -> None:
+        """None of the verbs, or more than one."""
+        if not isinstance(finding.value, dict):
+            return
+        verbs = [part["required"][0] for part in finding.schema.get("oneOf", ()) if "required" in part]
+        given = [key for key in finding.value if key in verbs]
+        at, where = finding.pointer, _wording.place(finding.pointer, self._data)
+        if len(given) > 1:
+            self._quiet += [(*at, verb) for verb in given]
+            names = " and ".join(f"`{verb}`" for verb in given)
+            first = self._document.position((*at, given[0]), key=True)
+            self._add(
+                "TRM108",
+                f"{where} has {len(given)} verbs: {names}",
+                (*at, given[1]),
+                hint="a step does one thing: make two steps of it",
+                key=True,
+                related=(Related(first, f"`{given[0]}` is here"),),
+            )
+        elif any(_wording.near(key, verbs) or _also(key, finding.schema) in verbs for key in unknown):
+            return
+        elif len(unknown) == 1 and not self._belongs(finding, unknown[0]) and not self._near(finding, unknown[0]):
+            self._quiet.append((*at, unknown[0]))
+            hint = f"verbs: {_wording.listed(verbs, 30)}"
+            self._add("TRM109", f"unknown verb `{unknown[0]}` in {where}", (*at, unknown[0]), hint=hint, key=True)
+        else:
+            hint = f"add one of {_wording.listed(verbs, 30)}"
+            self._add("TRM109", f"{where} has no verb", at, hint=hint, position=self._document.first_key(at))
+
+    def _unknown(self, finding: Finding) -> Iterator[str]:
+        """The keys of a mapping that its schema does not know."""
+        shape = compile_shape(finding.schema, self._schema)
+        known = set(shape.names())
+        yield from (key for key in finding.value if key not in known and not (shape.free and key.startswith("x-")))
+
+    def _near(self, finding: Finding, key: str) -> str | None:
+        names = [name for name in finding.schema.get("properties", {}) if name not in finding.value]
+        return _also(key, finding.schema) or _wording.near(key, names)
+
+    def _unknown_key(self, finding: Finding, key: str) -> None:
+        at = (*finding.pointer, key)
+        if self._is_quiet(at):
+            return
+        self._quiet.append(at)
+        hint = self._belongs(finding, key)
+        fix: tuple[dict[str, object], ...] | None = None
+        if hint is None and (better := self._near(finding, key)):
+            self._explained.add((finding.pointer, better))
+            if better not in finding.value:
+                fix = ({"op": "move", "from": json_pointer(at), "path": json_pointer((*finding.pointer, better))},)
+            hint = f"did you mean `{better}`?"
+        if hint is None:
+            names = finding.schema.get("properties", {})
+            hint = f"known keys: {_wording.listed(names, 20)}" if names else None
+        self._add(
+            "TRM104",
+            f"unknown key `{key}` {_wording.within(finding.pointer, self._data)}",
+            at,
+            hint=hint,
+            key=True,
+            fix=fix,
+        )
+
+    def _belongs(self, finding: Finding, key: str) -> str | None:
+        """Whether the key is at home one level down, in a sibling, or one level up."""
+        shape = compile_shape(finding.schema, self._schema)
+        for sibling, value in finding.value.items():
+            if sibling in shape.names() and key in shape.at(sibling).names():
+                if value is None:
+                    self._quiet.append((*finding.pointer, sibling))
+                    return f"`{key}` belongs to `{sibling}`: indent it further"
+                return f"`{key}` belongs inside `{sibling}`"
+        if finding.pointer and key in (above := self._shape(finding.pointer[:-1])).names() and len(above.names()) > 1:
+            return f"`{key}` belongs one level up, beside `{finding.pointer[-1]}`"
+        return None
+
+    def _shape(self, pointer: Pointer) -> Shape:
+        shape = compile_shape(self._schema, self._schema)
+        for part in pointer:
+            shape = shape.item() if isinstance(part, int) else shape.at(part)
+        return shape
+
+    def _missing(self, finding: Finding) -> None:
+        at = finding.pointer
+        for key in finding.wanted:
+            if key in finding.value or (at, key) in self._explained or self._is_quiet((*at, key)):
+                continue
+            self._explained.add((at, key))
+            message = f"missing key `{key}` {_wording.within(at, self._data)}"
+            position = self._document.first_key(at)
+            self._add("TRM105", message, at, hint=_example(key, finding.schema), position=position)
+
+    def _wrong(self, finding: Finding) -> None:
+        """A wrong type or a wrong value."""
+        at, value = finding.pointer, finding.value
+        if finding.keyword in ("propertyNames",) or self._is_key(finding):
+            message = f"the key `{value}` in {_wording.place(at, self._data)} does not have the right form"
+            self._add("TRM107", message, (*at, str(value)), hint=finding.schema.get("description"), key=True)
+            return
+        where = _wording.place(at, self._data)
+        if finding.keyword == "type":
+            hint, better = _wording.advice(finding.wanted, value, finding.schema)
+            hint = _forms(self._shape(at), at, value) or hint
+            fix = (replace(at, better[0]),) if better else None
+            duration = finding.schema.get("title") == "duration"
+            self._add(
+                "TRM106",
+                f"{where} {_wording.wrong_type(finding.wanted, value, duration=duration)}",
+                at,
+                hint=hint,
+                fix=fix,
+            )
+            return
+        message = f"{where} {_wording.wrong_value(finding.keyword, finding.wanted, value)}"
+        if finding.schema.get("title") == "duration" and isinstance(value, str):
+            message, hint = _duration(where, value)
+            self._add("TRM107", message, at, hint=hint)
+            return
+        hint = _hint(finding)
+        fix = None
+        if finding.keyword == "enum" and (best := _wording.best_value(finding.wanted, value)):
+            hint, fix = f"did you mean `{best}`?", (replace(at, best),)
+        self._add("TRM107", message, at, hint=hint, fix=fix)
+
+    def _is_key(self, finding: Finding) -> bool:
+        """Whether the finding is about a key: jsonschema gives such errors the place of the mapping."""
+        if not isinstance(finding.value, str):
+            return False
+        node: Any = self._data
+        for part in finding.pointer:
+            node = node[part]
+        return isinstance(node, dict) and finding.value in node
+
+    def _is_quiet(self, pointer: Pointer) -> bool:
+        return any(pointer[: len(quiet)] == quiet for quiet in self._quiet)
+
+    def _add(
+        self,
+        code: str,
+        message: str,
+        pointer: Pointer,
+        *,
+        hint: str | None = None,
+        key: bool = False,
+        position: Position | None = None,
+        related: tuple[Related, ...] = (),
+        fix: tuple[dict[str, object], ...] | None = None,
+    ) -> None:
+        if code in ("TRM105", "TRM106", "TRM107") and self._is_quiet(pointer):
+            return
+        at = position or self._document.position(pointer, key=key)
+        problem = Problem(code=code, message=message, hint=hint, position=at, pointer=pointer, related=related, fix=fix)
+        if all(problem.code != other.code or problem.pointer != other.pointer or problem.message != other.message
+               for other in self._problems):  # fmt: skip
+            self._problems.append(problem)
+
+
+def _having(found: Iterable[Finding], keyword: str) -> list[Finding]:
+    return [finding for finding in found if finding.keyword == keyword]
+
+
+def _also(key: str, schema: Schema) -> str | None:
+    """The property whose `x-also` lists this key: a word from another tool."""
+    for name, below in schema.get("properties", {}).items():
+        if isinstance(below, dict) and key in below.get("x-also", ()):
+            return str(name)
+    return None
+
+
+def _example(key: str, schema: Schema) -> str | None:
+    below = schema.get("properties", {}).get(key, {})
+    if examples := below.get("examples"):
+        return f"for example `{key}: {examples[0]}`"
+    return f"add `{key}`"
+
+
+def _hint(finding: Finding) -> str | None:
+    if examples := finding.schema.get("examples"):
+        return f"for example {_wording.listed(examples, 3)}"
+    return finding.schema.get("description")
+
+
+def _forms(shape: Shape, at: Pointer, value: Any) -> str | None:
+    """How a mapping is written, and the short form where there is one."""
+    if value is None or not at or "object" not in shape.types or not shape.names():
+        return None
+    inner = f"{{{shape.names()[0]}: …}}"
+    if isinstance(at[-1], int):
+        return f"write `- {inner}`"
+    short = f"`{at[-1]}: text`, or " if "string" in shape.types else ""
+    return f"write {short}`{at[-1]}: {inner}`"
+
+
+def _duration(where: str, text: str) -> tuple[str, str]:
+    from .duration import parse
+
+    try:
+        parse(text)
+    except ValueError as error:
+        return f"{where} is no duration: {_wording.shown(text)}", str(error)
+    return f"{where} is no duration: {_wording.shown(text)}", "write 90s, 5m, 1h30m or 2d"

@@ -1,0 +1,298 @@
+"""A JSON Schema as the readers of a file need it: what is wanted where, compiled a piece at a time."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Any
+
+import msgspec
+
+from . import _plain
+from ._nodes import Mapping, Node, Scalar
+from .document import Document
+from .errors import Pointer, Position, Problem
+
+Schema = dict[str, Any]
+ALL = frozenset(("string", "integer", "number", "boolean", "null", "array", "object"))
+_SCALARS = frozenset(("integer", "number", "boolean"))
+FREE = "^x-"
+"""The pattern of keys that are free for anybody's notes, and no part of the data."""
+
+
+class Shape:
+    """One position: the JSON types it takes, and the schemas below it."""
+
+    __slots__ = ("_below", "_other", "_patterns", "_properties", "_root", "choices", "free", "items", "text", "types")
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self._properties: dict[str, list[Any]] = {}
+        self._patterns: list[tuple[str, Any]] = []
+        self._other: list[Any] = []
+        self._below: dict[str, Shape] = {}
+        self.types = ALL
+        self.text = False
+        self.free = False
+        self.items: list[Any] = []
+        self.choices: list[tuple[str, Any, Any]] = []
+
+    def names(self) -> tuple[str, ...]:
+        """The keys that are known by name."""
+        return tuple(self._properties)
+
+    def schemas(self, key: str) -> list[Any]:
+        """What the schema says of one named key."""
+        return self._properties.get(key, [])
+
+    def at(self, key: str) -> Shape:
+        """The shape of the value of a key."""
+        below = self._below.get(key)
+        if below is None:
+            found = list(self._properties.get(key, ()))
+            found += [schema for pattern, schema in self._patterns if re.search(pattern, key)]
+            below = self._below[key] = self._shape(found or self._other)
+        return below
+
+    def item(self) -> Shape:
+        """The shape of the items of a list."""
+        below = self._below.get("")
+        if below is None:
+            below = self._below[""] = self._shape(self.items)
+        return below
+
+    def choose(self, node: Mapping) -> list[Shape]:
+        """Shapes that add to this one because of a sibling's value (`if` and `then` on a constant)."""
+        chosen = []
+        for key, wanted, schema in self.choices:
+            given = node.values.get(key)
+            if isinstance(given, Scalar) and (given.text if given.value is None else given.value) == wanted:
+                chosen.append(compile_shape(schema, self._root))
+        return chosen
+
+    def narrow(self, schema: Any, depth: int = 0) -> None:
+        """Add what a schema demands of this very position."""
+        if not isinstance(schema, dict) or depth > 32:
+            return
+        if isinstance(reference := schema.get("$ref"), str):
+            self.narrow(lookup(self._root, reference), depth + 1)
+        self.types &= _types(schema)
+        for key, below in schema.get("properties", {}).items():
+            self._properties.setdefault(key, []).append(below)
+        for pattern, below in schema.get("patternProperties", {}).items():
+            self._patterns.append((pattern, below))
+            self.free = self.free or pattern == FREE
+        if isinstance(other := schema.get("additionalProperties"), dict):
+            self._other.append(other)
+        if isinstance(items := schema.get("items"), dict):
+            self.items.append(items)
+        for part in schema.get("allOf", ()):
+            self.narrow(part, depth + 1)
+        for word in ("anyOf", "oneOf"):
+            if word in schema:
+                self._either(schema[word], depth)
+        self._choice(schema)
+        self.text = "string" in self.types and len(self.types) == 1
+
+    def _either(self, schemas: list[Any], depth: int) -> None:
+        """One of several: what any of them takes is taken, and below all of them count."""
+        types: frozenset[str] = frozenset()
+        for schema in schemas:
+            part = Shape(self._root)
+            part.narrow(schema, depth + 1)
+            types |= part.types
+            for key, below in part._properties.items():
+                self._properties.setdefault(key, []).append({"anyOf": below})
+            self._patterns += part._patterns
+            self._other += part._other
+            self.items += part.items
+            self.choices += part.choices
+            self.free = self.free or part.free
+        self.types &= types
+
+    def _choice(self, schema: Schema) -> None:
+        condition = schema.get("if")
+        if not isinstance(condition, dict) or "then" not in schema:
+            return
+        for key, wanted in condition.get("properties", {}).items():
+            if isinstance(wanted, dict) and "const" in wanted:
+                self.choices.append((key, wanted["const"], schema["then"]))
+
+    def _shape(self, schemas: list[Any]) -> Shape:
+        if len(schemas) == 1:
+            return compile_shape(schemas[0], self._root)
+        return compile_shape({"anyOf": schemas} if schemas else {}, self._root)
+
+
+def lookup(root: Schema, reference: str) -> Any:
+    """What a local `$ref` names; an empty schema when there is nothing."""
+    found: Any = root
+    for part in reference.removeprefix("#").strip("/").split("/"):
+        if part:
+            found = found.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(found, dict) else {}
+    return found
+
+
+def _types(schema: Schema) -> frozenset[str]:
+    """The JSON types that a schema's own keywords allow; every integer is also a number."""
+    types = ALL
+    if isinstance(kind := schema.get("type"), str | list):
+        types = frozenset((kind,) if isinstance(kind, str) else kind)
+    values = schema["enum"] if "enum" in schema else [schema["const"]] if "const" in schema else None
+    if isinstance(values, list) and "type" not in schema:
+        types = frozenset(type_of(value) for value in values)
+    return types | {"integer"} if "number" in types else types
+
+
+def type_of(value: Any) -> str:
+    """The JSON type of a value; an integral number is an `integer` only when it is written as one."""
+    kind = type(value)
+    for python, name in _NAMES:
+        if kind is python:
+            return name
+    return "null"
+
+
+_NAMES = ((str, "string"), (bool, "boolean"), (int, "integer"), (float, "number"), (dict, "object"), (list, "array"))
+_compiled: dict[tuple[int, int], tuple[Shape, Any, Any]] = {}
+
+
+def compile_shape(schema: Any, root: Schema) -> Shape:
+    """The shape of a schema. Compiled once for each schema and root, which are kept."""
+    key = (id(schema), id(root))
+    found = _compiled.get(key)
+    if found is None:
+        if len(_compiled) > 20_000:
+            _compiled.clear()
+        shape = Shape(root)
+        shape.narrow(schema)
+        found = _compiled[key] = (shape, schema, root)
+    return found[0]
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """Plain data of a document, and what is doubtful in it."""
+
+    data: Any
+    problems: tuple[Problem, ...]
+
+
+def resolve(document: Document, schema: Schema) -> Resolved:
+    """The plain JSON data of a document.
+
+    A plain YAML scalar is the text as written where the schema wants text and would not take what the scalar looks
+    like; elsewhere it is what it looks like, or a problem when readers disagree about it. Keys that are free
+    (`x-…`) are left out, and so is `$schema` at the top.
+    """
+    if document.root is None:
+        return Resolved(None, ())
+    walk = _Walk(document)
+    data = walk.mapping(document.root, compile_shape(schema, schema))
+    data.pop("$schema", None)
+    return Resolved(data, tuple(walk.problems))
+
+
+class _Walk:
+    """One pass over the nodes. Depth is bounded by the reader, so recursion is safe."""
+
+    def __init__(self, document: Document) -> None:
+        self.problems: list[Problem] = []
+        self._document = document
+        self._path: list[str | int] = []
+
+    def mapping(self, node: Mapping, shape: Shape) -> dict[str, Any]:
+        """The data of a mapping."""
+        data: dict[str, Any] = {}
+        path = self._path
+        path.append("")
+        more = shape.choose(node) if shape.choices else []
+        for key, below in node.values.items():
+            if shape.free and key.startswith("x-"):
+                continue
+            wanted = shape.at(key)
+            for extra in more:
+                if extra.schemas(key):
+                    wanted = extra.at(key)
+            # The commonest case first: text where text is wanted.
+            if type(below) is Scalar and wanted.text and below.style != "toml" and below.text not in _plain.NULLS:
+                data[key] = below.text
+                continue
+            path[-1] = key
+            data[key] = self._any(below, wanted)
+        path.pop()
+        return data
+
+    def _any(self, node: Node, shape: Shape) -> Any:
+        if isinstance(node, Mapping):
+            return self.mapping(node, shape)
+        if isinstance(node, Scalar):
+            return self._toml(node) if node.style == "toml" else self._scalar(node, shape)
+        items, wanted = [], shape.item()
+        self._path.append(0)
+        for index, item in enumerate(node.items):
+            self._path[-1] = index
+            items.append(self._any(item, wanted))
+        self._path.pop()
+        return items
+
+    def _scalar(self, node: Scalar, shape: Shape) -> Any:
+        text = node.text
+        if node.style:
+            return text
+        takes_text = "string" in shape.types
+        try:
+            value = _plain.resolve(text)
+        except _plain.Doubtful as doubt:
+            if not takes_text or shape.types & _SCALARS:
+                self._report(
+                    "TRM119", f"`{_short(text)}` means different things to different readers", node, str(doubt)
+                )
+            return text
+        if type(value) is str or not takes_text or value is None:
+            return value
+        kind = type_of(value)
+        if kind not in shape.types and not (kind == "integer" and "number" in shape.types):
+            return text
+        if type(value) is float and not _plain.keeps_its_text(text, value):
+            message, hint = f"`{text}` is read as the number {value!r}", f'quote it if it is text: "{text}"'
+            self._report("TRM121", message, node, hint, severity="warning")
+        return value
+
+    def _toml(self, node: Scalar) -> Any:
+        value = node.value
+        if isinstance(value, datetime.datetime):
+            message = "a date and time with an offset is no value here"
+            self._report("TRM119", message, node, f'quote it: "{node.text}"')
+            return node.text
+        if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+            self._report("TRM119", f"`{node.text}` is no value here", node, f'quote it if it is text: "{node.text}"')
+            return node.text
+        if isinstance(value, int) and value.bit_length() > 3 * _plain.LONGEST_NUMBER:
+            self._report("TRM119", "a number of about a thousand digits", node, "quote it")
+            return node.text
+        return value
+
+    def _report(self, code: str, message: str, node: Scalar, hint: str, *, severity: str = "error") -> None:
+        pointer: Pointer = tuple(self._path)
+        at: Position = self._document.place(node)
+        fix: tuple[dict[str, object], ...] | None = None
+        if hint.startswith("quote it"):
+            fix = (replace(pointer, node.text),)
+        problem = Problem(
+            code=code, message=message, hint=hint, severity=severity, position=at, pointer=pointer, fix=fix
+        )
+        self.problems.append(problem)
+
+
+def replace(pointer: Pointer, value: object) -> dict[str, object]:
+    """A JSON Patch operation that sets a value."""
+    return {"op": "replace", "path": json_pointer(pointer), "value": value}
+
+
+def json_pointer(pointer: Pointer) -> str:
+    """RFC 6901 text."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in pointer)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,165 @@
+"""What a violated keyword of JSON Schema is called by people, and what they can do about it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ._shape import Schema, type_of
+from .errors import Pointer
+
+_LONGEST = 60
+_TYPES = {
+    "string": "text",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "a list",
+    "object": "a mapping",
+}
+_YES = {"yes": "true", "on": "true", "y": "true", "no": "false", "off": "false", "n": "false"}
+_BOUNDS = {
+    "minimum": "must be at least {0}",
+    "maximum": "must be at most {0}",
+    "exclusiveMinimum": "must be more than {0}",
+    "exclusiveMaximum": "must be less than {0}",
+    "multipleOf": "must be a multiple of {0}",
+    "minLength": "must have at least {0} characters",
+    "maxLength": "must have at most {0} characters",
+    "minItems": "must have at least {0} items",
+    "maxItems": "must have at most {0} items",
+    "minProperties": "must have at least {0} keys",
+    "maxProperties": "must have at most {0} keys",
+    "uniqueItems": "must not hold one item twice",
+    "contains": "holds no item of the wanted kind",
+    "not": "is a value that is not allowed here",
+    "format": "must be a valid {0}",
+}
+
+
+def near(word: str, names: Iterable[str]) -> str | None:
+    """The one name that a misspelt word most likely means."""
+    folded = {name.lower().replace("-", "_"): name for name in names}
+    asked = word.lower().replace("-", "_")[:100]
+    if asked in folded:
+        return folded[asked]
+    found = difflib.get_close_matches(asked, folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
+
+
+def shown(value: Any) -> str:
+    """A value in a message, cut when it is long."""
+    kind = type_of(value)
+    if kind in ("object", "array"):
+        return _TYPES[kind]
+    if value is None:
+        return "null"
+    text = str(value).lower() if kind == "boolean" else str(value)
+    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return f'"{text}"' if kind == "string" else text
+
+
+def types(wanted: Iterable[str]) -> str:
+    """`text, a list or a mapping`."""
+    *before, last = list(dict.fromkeys(_TYPES.get(kind, kind) for kind in wanted)) or ["something else"]
+    return f"{', '.join(before)} or {last}" if before else last
+
+
+def listed(values: Iterable[Any], most: int = 12) -> str:
+    """A few values, comma-separated."""
+    names = [value if isinstance(value, str) else shown(value) for value in values]
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def path(pointer: Pointer) -> str:
+    """`inputs.repo`, `steps[2].shell`."""
+    text = ""
+    for part in pointer:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def place(pointer: Pointer, data: Any) -> str:
+    """A place as people call it: `shell.env` of step `build`, inputs.repo, the top level."""
+    rest, step = _from_step(pointer, data)
+    if step is None:
+        return f"`{path(pointer)}`" if pointer else "the top level"
+    return f"`{path(rest)}` of step `{step}`" if rest else f"step `{step}`"
+
+
+def within(pointer: Pointer, data: Any) -> str:
+    """The place, after `unknown key` and the like."""
+    return f"in {place(pointer, data)}" if pointer else "at the top level"
+
+
+def _from_step(pointer: Pointer, data: Any) -> tuple[Pointer, str | None]:
+    """What of the pointer lies below the innermost item of a list that has an `id`, and that id."""
+    name, rest = None, pointer
+    for depth, part in enumerate(pointer):
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            break
+        if isinstance(part, int) and isinstance(data, dict) and isinstance(data.get("id"), str):
+            name, rest = data["id"], pointer[depth + 1 :]
+    return rest, name
+
+
+def wrong_type(wanted: list[str], value: Any, *, duration: bool = False) -> str:
+    """What a value must be instead, without naming it."""
+    if value is None:
+        return "is empty"
+    if duration:
+        return f"must be a duration such as 90s, not {shown(value)}"
+    return f"must be {types(wanted)}, not {shown(value)}"
+
+
+def wrong_value(keyword: str, wanted: Any, value: Any) -> str:
+    """How a value of the right type breaks a keyword, without naming it."""
+    if keyword in ("enum", "const"):
+        options = wanted if keyword == "enum" else [wanted]
+        of = "one of " if len(options) > 1 else ""
+        return f"must be {of}{listed(options)}, not {shown(value)}"
+    if keyword in ("minLength", "minItems", "minProperties") and wanted == 1:
+        return "must not be empty"
+    if keyword == "pattern":
+        return f"does not have the right form: {shown(value)}"
+    return _BOUNDS.get(keyword, f"does not fit `{keyword}`").format(wanted)
+
+
+def advice(wanted: list[str], value: Any, schema: Schema) -> tuple[str | None, list[Any]]:
+    """How to mend a wrong type, and the value that would do so mechanically, in a list of at most one."""
+    if value is None:
+        return "write a value, or remove the key", []
+    if schema.get("title") == "duration":
+        number = shown(value).strip('"')
+        return f"{number} what? write {number}s or {number}m", []
+    return next(_habits(wanted, value), (None, []))
+
+
+def _habits(wanted: list[str], value: Any) -> Iterator[tuple[str, list[Any]]]:
+    kind = type_of(value)
+    if kind == "string":
+        text = value.strip()
+        word = _YES.get(text.lower(), text.lower())
+        if "boolean" in wanted and word in ("true", "false"):
+            yield f"write {word}", [word == "true"]
+        if "integer" in wanted or "number" in wanted:
+            number = text.lstrip("-")
+            if number.isascii() and number.isdigit() and len(number) < 400:
+                yield f"write {int(text)}, without quotes", [int(text)]
+    if kind in ("integer", "number", "boolean") and "string" in wanted:
+        yield f'quote it: "{shown(value)}"', [shown(value)]
+    if kind == "number" and wanted == ["integer"] and value == int(value):
+        yield f"write {int(value)}", [int(value)]
+    if "array" in wanted and kind != "array":
+        yield "write a list: [" + (shown(value) if kind != "object" else "{…}") + "]", [[value]]
+    if kind == "array" and "object" in wanted:
+        yield "write `key: value` lines, without `-`", []
+
+
+def best_value(options: list[Any], value: Any) -> str | None:
+    """The allowed text that a wrong one most likely means."""
+    return near(value, [option for option in options if isinstance(option, str)]) if isinstance(value, str) else None
