@@ -83,7 +83,9 @@ class Compiler:
         """The closure of literal and computed pieces as one text."""
 
         def text(run: Run) -> str:
-            made = [piece if isinstance(piece, str) else self.spell(piece, run) for piece in pieces]
+            made = []
+            for piece in pieces:
+                made.append(piece if type(piece) is str else self.spell(piece, run))  # type: ignore[arg-type]
             try:
                 run.wrote(sum(map(len, made)))
             except Refused as error:

@@ -10,7 +10,7 @@ import msgspec
 from ..codec import Json
 from ..errors import Pointer
 from .parse import Record, Tree, record
-from .values import ExpressionError, Refused, Run, kind, plain, text_of
+from .values import ExpressionError, Refused, Run, kind, text_of
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -81,11 +81,11 @@ class Template:
         """Where expressions stand and which names they use; nothing for what cannot be parsed."""
         found = self._record()
         if found.expressions:
-            yield _site((), self._source(), found)
+            yield _site((), self.text, found)
 
     def problems(self) -> Iterator[ExpressionError]:
         """What is wrong with the text, as errors that are not raised; each has a `code`."""
-        yield from _problems((), self._source(), self._record())
+        yield from _problems((), self.text, self._record())
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -162,9 +162,8 @@ class Expression(Template):
         }
 
     def _source(self) -> str:
-        # White space before and after changes no value. It is overwritten rather than cut off before, so that
-        # offsets stay those of the field.
-        return self.text if self.text[:1] == "$" and self.text[-1:] == "}" else self.text.rstrip()
+        # White space around it changes no value. Only the end is cut off, so that offsets stay those of the field.
+        return self.text.rstrip()
 
     def _record(self) -> Record:
         found = super()._record()
@@ -264,29 +263,25 @@ def evaluate(thing: Template | Value, scope: Mapping[str, Any]) -> Any:
     Parts that hold no expression are returned as they are, not copied. Raises ExpressionError.
     """
     run = Run(scope)
-    value = thing.program()(run)
-    of = type(value)
-    if isinstance(thing, Text):
-        return value if of is str else _outside(thing, text_of, value, run)
-    if of is str or of is dict or of is list or value is None or of is bool or of is int or of is float:
+    value = _value(thing, run)
+    if type(value) is str or not isinstance(thing, Text):
         return value
-    return _outside(thing, lambda given, _: plain(given), value, run)
+    return _outside(thing, text_of, value, run)
 
 
 def render_text(template: Template, scope: Mapping[str, Any]) -> str:
     """The text of a field, whatever its value is; null is an error. Raises ExpressionError."""
     run = Run(scope)
-    value = template.program()(run)
+    value = _value(template, run)
     return value if type(value) is str else str(_outside(template, text_of, value, run))
 
 
 def test(condition: Template, scope: Mapping[str, Any]) -> bool:
     """Whether a condition holds; an error unless its value is a real boolean. Raises ExpressionError."""
     run = Run(scope)
-    value = condition.program()(run)
+    value = _value(condition, run)
     if value is True or value is False:
         return value
-    value = _outside(condition, lambda given, _: plain(given), value, run)
     raise ExpressionError(
         f"a condition must be true or false; this is {kind(value)}",
         text=condition.text,
@@ -320,6 +315,13 @@ def schema_hook(type: type) -> dict[str, Any]:
     if issubclass(type, Template | Value):
         return type.json_schema()
     raise NotImplementedError(type)
+
+
+def _value(thing: Template | Value, run: Run) -> Any:
+    try:
+        return (thing._program or thing.program())(run)
+    except RecursionError:
+        raise ExpressionError("the values are nested too deeply") from None
 
 
 def _outside(thing: Template | Value, use: Callable[[Any, Run], Any], value: Any, run: Run) -> Any:

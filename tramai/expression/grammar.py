@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from jinja2 import TemplateSyntaxError, nodes
@@ -20,16 +22,8 @@ Problem = tuple[str, str, int, int, str | None]
 
 _DEEPEST = 100
 _BINARY = {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "FloorDiv": "floordiv", "Mod": "mod", "Pow": "pow"}
-_JINJA_WORDS = {
-    "'end of print statement'": "'}}'",
-    "'end of statement block'": "'%}'",
-    "end of print statement": "}}",
-    "end of statement block": "%}",
-    "Jinja was looking for the following tags:": "Wanted:",
-    "Jinja is expecting this tag, but currently looking for": "The tag is known, but wanted is",
-    "Encountered unknown tag": "unknown tag",
-    "Unexpected end of template.": "unexpected end of the text.",
-}
+_EXPECTED = re.compile(r"expected token '(.+?)', got .*", re.S)
+_ENDS = {"end of print statement": "}}", "end of statement block": "%}"}
 
 
 def parse_expression(text: str, part: Part) -> tuple[Tree, tuple[Any, ...], list[Problem]]:
@@ -37,7 +31,7 @@ def parse_expression(text: str, part: Part) -> tuple[Tree, tuple[Any, ...], list
     nothing: Tree = ("const", part.start, part.end, None)
     try:
         translator = _Translator(text)
-        root = _parser([part], translator.tokens).parse()
+        root = _parser([part], translator).parse()
         tree = translator.tree(root.body[0].nodes[0])  # type: ignore[attr-defined]
     except Unreadable as error:
         return nothing, (), [("TRM201", error.message, error.start, error.end, error.hint)]
@@ -52,7 +46,7 @@ def parse_blocks(text: str, parts: list[Part]) -> Record:
 
     translator = _Translator(text)
     try:
-        body, expressions = translate(_parser(parts, translator.tokens).parse().body, translator)
+        body, expressions = translate(_parser(parts, translator).parse().body, translator)
     except Unreadable as error:
         return Record("plain", text, (), (("TRM201", error.message, error.start, error.end, error.hint),))
     return Record("blocks", body, tuple(expressions), tuple(translator.problems))
@@ -61,8 +55,9 @@ def parse_blocks(text: str, parts: list[Part]) -> Record:
 class _Careful(Parser):
     """Jinja2's parser, fed with our tokens, and with errors that have a place in the field."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, text: str, tokens: Tokens) -> None:
         super().__init__(environment(), "")
+        self._text = text
         self._tokens = tokens
         self.stream = TokenStream(iter(tokens.tokens), None, None)
 
@@ -71,12 +66,49 @@ class _Careful(Parser):
             return super().parse()
         except TemplateSyntaxError as error:
             number = self._tokens.index(error.lineno)
-            message = str(error.message)
-            for theirs, ours in _JINJA_WORDS.items():
-                message = message.replace(theirs, ours)
-            raise Unreadable(message.rstrip("."), error.lineno, self._tokens.ends[number], self._hint(number)) from None
+            if "end of template" in str(error.message):
+                self._refuse_unclosed()
+            end = self._tokens.ends[number]
+            raise Unreadable(self._message(error, number), error.lineno, end, self._hint(number)) from None
         except RecursionError:
             raise Unreadable("the expression is nested too deeply", 0, self._tokens.ends[-1]) from None
+
+    def _message(self, error: TemplateSyntaxError, number: int) -> str:
+        """What Jinja2 says, in words that do not speak of templates and tokens."""
+        message = str(error.message)
+        found = self._text[error.lineno : self._tokens.ends[number]]
+        expected = _EXPECTED.fullmatch(message)
+        if expected and expected[1] == "end of print statement":
+            return f"unexpected '{found}'"
+        if expected:
+            wanted = "a name" if expected[1] == "name" else f"'{_ENDS.get(expected[1], expected[1])}'"
+            return f"expected {wanted}, found '{found}'"
+        if message.startswith("unexpected '"):
+            return (
+                f"the expression ends too early, before '{found}'"
+                if found in _ENDS.values()
+                else f"unexpected '{found}'"
+            )
+        if message.startswith("Encountered unknown tag"):
+            return f"unexpected tag '{found}'"
+        if message.startswith("Expected an expression"):
+            return f"expected an expression, found '{found}'"
+        return message.rstrip(".")
+
+    def _refuse_unclosed(self) -> None:
+        """Point at the last tag that was opened and not closed."""
+        opened: list[Any] = []
+        for before, token in pairwise(self._tokens.tokens):
+            if before.type == "block_begin" and token.value in {"if", "for", "set"}:
+                opened.append(token)
+            elif before.type == "block_begin" and token.value in {"endif", "endfor", "endset"} and opened:
+                opened.pop()
+        opened = [token for token in opened if token.value != "set"] or opened
+        if opened:
+            start, name = opened[-1].lineno, opened[-1].value
+            raise Unreadable(
+                f"the tag '{name}' is never closed", start, start + len(name), f"close it with {{% end{name} %}}"
+            )
 
     def _hint(self, number: int) -> str | None:
         token, before = self._tokens.tokens[number], self._tokens.tokens[max(0, number - 1)]
@@ -85,9 +117,9 @@ class _Careful(Parser):
         return "write `or`" if token.type == before.type == "pipe" else None
 
 
-def _parser(parts: list[Part], tokens: Tokens) -> _Careful:
-    read_parts(parts, tokens)
-    return _Careful(tokens)
+def _parser(parts: list[Part], translator: _Translator) -> _Careful:
+    read_parts(parts, translator.tokens)
+    return _Careful(translator.text, translator.tokens)
 
 
 class _Translator:

@@ -22,5 +22,6 @@ def never_boolean(tree: tuple[Any, ...]) -> str | None:
         return result_kind(tree[4])
     if operation == "if":
         then = never_boolean(tree[4])
-        return then and (never_boolean(tree[5]) if tree[5] else then)
+        otherwise = never_boolean(tree[5]) if tree[5] else then
+        return f"{then} or {otherwise}" if then and otherwise and then != otherwise else then and otherwise
     return _ALWAYS.get(operation)

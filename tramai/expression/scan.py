@@ -69,6 +69,14 @@ def _tag(text: str, start: int, mark: str) -> tuple[Part, bool, bool]:
     cut_before = text[inner_start : inner_start + 1] == "-"
     if text[inner_start : inner_start + 1] in {"-", "+"}:
         inner_start += 1
+        if mark == "${{" and not text[inner_start : inner_start + 1].isspace():
+            raise ExpressionError(
+                f"a sign at the very start of {mark} is ambiguous",
+                text=text,
+                start=start,
+                end=inner_start,
+                hint="write `${{ -x }}` for the number, `${{- x }}` to take away white space",
+            )
     close = _close(text, start, inner_start, "%}" if mark == "{%" else "}}")
     inner_end = close
     if inner_end > inner_start and (text[inner_end - 1] == "-" or (mark == "{%" and text[inner_end - 1] == "+")):
@@ -80,7 +88,7 @@ def _tag(text: str, start: int, mark: str) -> tuple[Part, bool, bool]:
 
 def _close(text: str, start: int, position: int, wanted: str) -> int:
     """Where the delimiter that closes a tag begins: not in a text literal and not inside brackets."""
-    depth = 0
+    depth, bracket = 0, False
     while found := _INSIDE.search(text, position):
         position = found.end()
         if found["open"]:
@@ -88,19 +96,13 @@ def _close(text: str, start: int, position: int, wanted: str) -> int:
         elif found["end"] and depth == 0 and found["end"] == wanted:
             return found.start()
         elif found["end"] == "}}":
-            depth -= 1
+            depth, bracket = depth - 1, True
             position -= 1
         elif found["end"] or found["close"]:
             depth = max(0, depth - 1)
-    opening = "{%" if wanted == "%}" else "${{"
-    literal = "" if wanted == "%}" else "; for a literal ${{ write $${{"
-    raise ExpressionError(
-        f"{opening} is never closed",
-        text=text,
-        start=start,
-        end=start + len(opening),
-        hint=f"close it with {wanted}{literal}",
-    )
+    opening, literal = ("{%", "") if wanted == "%}" else ("${{", "; for a literal ${{ write $${{")
+    hint = "a bracket or a text literal in it is not closed" if bracket else f"close it with {wanted}{literal}"
+    raise ExpressionError(f"{opening} is never closed", text=text, start=start, end=start + len(opening), hint=hint)
 
 
 def _raw(text: str, begin: Part) -> Part:

@@ -87,6 +87,10 @@ class Missing:
         return f"Missing({self.why!r})"
 
 
+_NO_NAMES: dict[str, Any] = {}
+# Shared by all runs: names are bound by putting a new dict in its place.
+
+
 class Run:
     """One evaluation: the names in scope, the names bound by the template itself, and the fuel that is left."""
 
@@ -94,7 +98,7 @@ class Run:
 
     def __init__(self, scope: Mapping[str, Any]) -> None:
         self.scope = scope
-        self.local: dict[str, Any] = {}
+        self.local = _NO_NAMES
         self.fuel = FUEL
 
     def spend(self, amount: int) -> None:
