@@ -164,7 +164,7 @@ def plain(value: Any) -> Json:
     if isinstance(value, Value):
         return value.data
     if isinstance(value, Duration):
-        return float(value)
+        return int(value) if value.is_integer() else float(value)
     if isinstance(value, Block):
         return [step(node) for node in value]
     if isinstance(value, msgspec.Struct):
@@ -175,7 +175,9 @@ def plain(value: Any) -> Json:
         return [plain(item) for item in value]
     if isinstance(value, (set, frozenset)):
         return sorted(plain(item) for item in value)
-    return value if kind is float else str(value)
+    if kind is float:
+        return int(value) if value.is_integer() else value
+    return str(value)
 
 
 def _struct(value: msgspec.Struct) -> dict[str, Json]:

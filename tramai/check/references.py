@@ -28,29 +28,22 @@ Found = tuple[str, str, str | None]
 def names(scene: Scene) -> Iterator[Problem]:
     """Every name is known, declared, in scope and in order."""
     judge = _Judge(scene)
-    for field in scene.fields:
-        for site in field.thing.sites():
-            for expression in site.expressions:
-                for use in expression.names:
-                    found = judge.use(use, field)
-                    if found is not None:
-                        code, message, hint = found
-                        at = (*field.pointer, *site.pointer)
-                        yield scene.problem(code, message, at, hint=hint, range=(use.start, use.end))
+    for read in scene.reads:
+        found = judge.use(read.use, read.field)
+        if found is not None:
+            code, message, hint = found
+            yield scene.problem(code, message, read.at, hint=hint, range=(read.use.start, read.use.end))
 
 
 def outputs(scene: Scene) -> Iterator[Problem]:
     """A field that is read is one that a schema declares."""
     known = shapes.Shapes(scene)
-    for field in scene.fields:
-        for site in field.thing.sites():
-            for expression in site.expressions:
-                for use in expression.names:
-                    found = None if use.guarded or len(use.path) < 3 else known.undeclared(use)
-                    if found is not None:
-                        message, hint = found
-                        at = (*field.pointer, *site.pointer)
-                        yield scene.problem("TRM209", message, at, hint=hint, range=(use.start, use.end))
+    for read in scene.reads:
+        use = read.use
+        found = None if use.guarded or len(use.path) < 3 else known.undeclared(use)
+        if found is not None:
+            message, hint = found
+            yield scene.problem("TRM209", message, read.at, hint=hint, range=(use.start, use.end))
 
 
 class _Judge:

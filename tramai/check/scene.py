@@ -11,8 +11,8 @@ import msgspec
 from ..definition import Opaque, Workflow
 from ..document import Scalar
 from ..errors import Pointer, Position, Problem, Related
-from ..expression import Template, Value, suggest
-from ..step import Block, Control, Node
+from ..expression import Template, Use, Value, suggest
+from ..step import Block, Control, Finding, Node
 
 PER_ITEM = frozenset({"key"})
 """Fields of a loop that are evaluated once per item, and so see the loop's own names."""
@@ -53,6 +53,14 @@ class Field(msgspec.Struct, frozen=True):
     entry: Entry | None
 
 
+class Read(msgspec.Struct, frozen=True):
+    """One name that an expression reads; `at` leads to the text it stands in."""
+
+    use: Use
+    field: Field
+    at: Pointer
+
+
 class Scene:
     """A workflow laid out for the rules."""
 
@@ -77,9 +85,25 @@ class Scene:
                     self._lay_out(inner, (*chain, Link(node, at)))
 
     @cached_property
+    def findings(self) -> tuple[tuple[Node, Finding], ...]:
+        """What the verbs find wrong with their own settings."""
+        return tuple((entry.node, finding) for entry in self.entries for finding in entry.node.step.check())
+
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """Every field with expressions, in order of the file."""
         return tuple(self._fields())
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        """Every name that an expression reads."""
+        return tuple(
+            Read(use, field, (*field.pointer, *site.pointer))
+            for field in self.fields
+            for site in field.thing.sites()
+            for expression in site.expressions
+            for use in expression.names
+        )
 
     def _fields(self) -> Iterator[Field]:
         for area in ("env", "outputs"):

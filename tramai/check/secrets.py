@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import Problem
-from ..expression import Template, Use, Value
 from .scene import Field, Scene
 
 
@@ -20,34 +19,22 @@ def sources(scene: Scene) -> Iterator[Problem]:
 def sinks(scene: Scene) -> Iterator[Problem]:
     """Outside the sinks no secret stands, nor a variable of `env` that holds one."""
     tainted = {
-        name
-        for name, value in scene.workflow.env.items()
-        if value is not None and any(_secret(use) for use in _uses(value))
+        read.field.pointer[1]
+        for read in scene.reads
+        if read.field.area == "env" and read.field.entry is None and read.use.path[0] == "secrets"
     }
-    for field in scene.fields:
-        if _is_sink(field):
+    for read in scene.reads:
+        use, field = read.use, read.field
+        if use.path[0] not in ("secrets", "env") or len(use.path) < 2 or _is_sink(field):
             continue
-        for site in field.thing.sites():
-            for expression in site.expressions:
-                for use in expression.names:
-                    if _secret(use) and use.path[1:2] and use.path[1] in scene.workflow.secrets:
-                        message = f"a secret cannot stand in {_spell(field)}"
-                    elif use.path[0] == "env" and len(use.path) > 1 and use.path[1] in tainted:
-                        message = f"`env.{use.path[1]}` holds a secret, which cannot stand in {_spell(field)}"
-                    else:
-                        continue
-                    at = (*field.pointer, *site.pointer)
-                    yield scene.problem("TRM302", message, at, hint=_hint(field), range=(use.start, use.end))
-
-
-def _uses(thing: Template | Value) -> Iterator[Use]:
-    for site in thing.sites():
-        for expression in site.expressions:
-            yield from expression.names
-
-
-def _secret(use: Use) -> bool:
-    return use.path[0] == "secrets"
+        name = use.path[1]
+        if use.path[0] == "env" and name in tainted:
+            message = f"`env.{name}` holds a secret, which cannot stand in {_spell(field)}"
+        elif use.path[0] == "secrets" and name in scene.workflow.secrets:
+            message = f"a secret cannot stand in {_spell(field)}"
+        else:
+            continue
+        yield scene.problem("TRM302", message, read.at, hint=_hint(field), range=(use.start, use.end))
 
 
 def _is_sink(field: Field) -> bool:

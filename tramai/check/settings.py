@@ -23,17 +23,15 @@ _WORDS = frozenset(("true", "false", "none", "null", "not", "and", "or", "in", "
 
 def of_verbs(scene: Scene) -> Iterator[Problem]:
     """What a verb finds wrong with its own settings."""
-    for entry in scene.entries:
-        node = entry.node
-        for finding in node.step.check():
-            yield scene.problem(
-                finding.code,
-                finding.message,
-                scene.setting(node, finding.pointer),
-                hint=finding.hint,
-                range=finding.range,
-                severity=finding.severity,
-            )
+    for node, finding in scene.findings:
+        yield scene.problem(
+            finding.code,
+            finding.message,
+            scene.setting(node, finding.pointer),
+            hint=finding.hint,
+            range=finding.range,
+            severity=finding.severity,
+        )
 
 
 def times(scene: Scene) -> Iterator[Problem]:

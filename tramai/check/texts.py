@@ -37,21 +37,29 @@ def never_templated(scene: Scene) -> Iterator[Problem]:
     for name, source in scene.workflow.secrets.items():
         if source is not None and (found := _first(source, ("secrets", name))) is not None:
             yield _refused(scene, found, "the source of a secret is fixed")
+    told = {(node.id, finding.pointer[:1]) for node, finding in scene.findings}
     for entry in scene.entries:
         node = entry.node
-        if entry.opaque:
-            continue
-        told = {finding.pointer for finding in node.step.check()}
         for shown, value in _own(node.step):
-            at = (*node.at, node.verb, shown)
-            if (shown,) not in told and (found := _first(value, at)) is not None:
-                yield _refused(scene, scene.setting(node, found[len(node.at) + 1 :]), f"`{shown}` is taken as it is")
+            if type(value) in _NO_TEXT or (node.id, (shown,)) in told:
+                continue
+            if (found := _first(value, (shown,))) is not None:
+                yield _refused(scene, scene.setting(node, found), f"`{shown}` is taken as it is")
+
+
+def _templates(kind: type[Any]) -> Iterator[type[Any]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _templates(below)
 
 
 def _refused(scene: Scene, pointer: Pointer, why: str) -> Problem:
     return scene.problem(
         "TRM305", f"{why}: an expression in it would never be evaluated", pointer, hint="write the value itself"
     )
+
+
+_NO_TEXT = frozenset((type(None), bool, int, float, Block, msgspec.UnsetType, *_templates(Template), Value))
 
 
 def _own(step: msgspec.Struct) -> Iterator[tuple[str, Any]]:
@@ -63,7 +71,7 @@ def _first(value: Any, at: Pointer) -> Pointer | None:
     """The first text with `${{` in it that is no template."""
     if isinstance(value, str):
         return at if "${{" in value else None
-    if value is None or isinstance(value, (Template, Value, Block, bool, int, float)):
+    if type(value) in _NO_TEXT:
         return None
     if isinstance(value, dict):
         pairs: Any = value.items()
