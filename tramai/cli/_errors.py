@@ -90,6 +90,8 @@ def _report(session: Session, error: Exception) -> int:
 
 def _known(session: Session, error: Exception) -> TramaiError:
     """The error as one of ours: click's become usage errors, a stranger is a bug with a report file."""
+    if isinstance(error, BugError):
+        return _bug(session, error)
     if isinstance(error, TramaiError):
         return error
     if "click" in sys.modules:
@@ -117,7 +119,7 @@ def _usage(error: Any) -> UsageError:
 def _bug(session: Session, error: Exception) -> BugError:
     from ._report import write
 
-    kind = type(error).__name__
+    kind = str(error.details.get("what")) if isinstance(error, BugError) else type(error).__name__
     file = write(session.arguments, error)
     where = f"the report is in {file}" if file else "no report could be written"
     return BugError(what=kind, hint=f"this is a bug in tramai; {where}, saved runs are not harmed", report=file)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import InvalidInput, UsageError
+from ..errors import InvalidInput, Problem, UsageError
 
 _PAIR = re.compile(r"([^=:@\s]+)(:?=)(.*)", re.DOTALL)
 
@@ -92,10 +92,16 @@ def _document(path: str, text: str) -> Any:
     from .. import document, schema
 
     read = document.parse(text, file=path)
-    problem = next((problem for problem in read.problems if problem.severity == "error"), None)
-    if problem is not None:
-        raise UsageError(what=problem.message, hint=problem.hint, position=problem.position)
-    return schema.resolve(read, {})
+    _refuse_problems(read.problems)
+    resolved = schema.resolve(read, {})
+    _refuse_problems(resolved.problems)
+    return resolved.data
+
+
+def _refuse_problems(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        if problem.severity == "error":
+            raise UsageError(what=problem.message, hint=problem.hint, position=problem.position)
 
 
 def _name(path: str) -> str:

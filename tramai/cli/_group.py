@@ -120,7 +120,7 @@ def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
             name=name,
             callback=function,
             params=parameters,
-            help=_dedent(function.__doc__ or ""),
+            help=_as_written(function.__doc__ or ""),
             short_help=SUMMARIES[name],
             examples=examples,
             context_settings=CONTEXT,
@@ -129,10 +129,11 @@ def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
     return wrap
 
 
-def _dedent(text: str) -> str:
+def _as_written(text: str) -> str:
+    """A docstring whose line breaks are kept: a command that is broken over two lines cannot be copied."""
     import inspect
 
-    return inspect.cleandoc(text)
+    return "\n\n".join(f"\b\n{part}" for part in inspect.cleandoc(text).replace("\b\n", "").split("\n\n"))
 
 
 class Group(click.Group):

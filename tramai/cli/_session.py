@@ -111,11 +111,15 @@ class Session:
 
         return open_store(self.settings.store, create=create)
 
+    def logs_folder(self) -> str:
+        """The folder for what children write."""
+        return os.path.join(os.path.abspath(self.settings.root), ".tramai", "logs")
+
     def logs(self) -> str:
-        """The folder for what children write, made if there is none."""
-        folder = os.path.join(os.path.abspath(self.settings.root), ".tramai")
-        _make_private_folder(folder)
-        return os.path.join(folder, "logs")
+        """The same, with its parent made if there is none."""
+        folder = self.logs_folder()
+        _make_private_folder(os.path.dirname(folder))
+        return folder
 
     def emit(self, document: Mapping[str, Any] | Any) -> None:
         """Print a document of `_documents` as one line of JSON."""

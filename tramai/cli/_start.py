@@ -44,7 +44,7 @@ def run(session: Session, request: Request) -> int:
     from . import _given, _load
 
     assert request.file is not None
-    plan = _load.plan_of(request.file)
+    plan = _load.plan_of(session, request.file)
     bound = inputs.bind(plan.workflow.inputs, _given.gather(request.inputs, request.inputs_file))
     store = session.store()
 
@@ -61,7 +61,7 @@ def resume(session: Session, request: Request) -> int:
     assert request.run is not None
     store = session.looking()
     run_id = session.run_id = _select.find(store, request.run)
-    plan = _current(store, run_id, request)
+    plan = _current(session, store, run_id, request)
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:
         return engine.resume(
@@ -76,7 +76,7 @@ def resume(session: Session, request: Request) -> int:
     return _carry(session, request, plan, store, go)
 
 
-def _current(store: Store, run_id: str, request: Request) -> Plan | None:
+def _current(session: Session, store: Store, run_id: str, request: Request) -> Plan | None:
     """The workflow file as it is now; None where the stored definition is to be used or nothing will run."""
     from ..errors import ConfigurationError
     from ..store import Status
@@ -87,8 +87,8 @@ def _current(store: Store, run_id: str, request: Request) -> Plan | None:
     if request.as_started or found.status.terminal or found.status is Status.BLOCKED:
         return None
     if request.file is not None:
-        return plan_of(request.file)
-    if found.file is None or found.file == "-":
+        return plan_of(session, request.file)
+    if found.file in (None, "-", "<stdin>"):
         return None
     path = os.path.relpath(os.path.join(found.cwd, found.file))
     if not os.path.isfile(path):
@@ -97,7 +97,7 @@ def _current(store: Store, run_id: str, request: Request) -> Plan | None:
             f"tramai resume {short(run_id)} --as-started    the definition as it was, from the store"
         )
         raise ConfigurationError(what=f"the workflow file of this run is gone: {path}", hint=hint)
-    return plan_of(path)
+    return plan_of(session, path)
 
 
 def _carry(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
 
 BLOCK = 64 * 1024
 MOST = 4 * 1024 * 1024
@@ -35,22 +34,26 @@ def _end(file: object, count: int) -> bytes:
     return content
 
 
-def follow(path: str, at: int, wait: Callable[[], bool]) -> Iterator[str]:
-    """Lines that are written to a file after offset `at`, until `wait` says that no more will come."""
-    rest, more = b"", True
-    while True:
+class Follower:
+    """Reads what is added to a file, whole lines at a time."""
+
+    def __init__(self, path: str, tail: int | None) -> None:
+        self._path = path
+        self._tail = tail
+        self._at: int | None = None
+        self._rest = b""
+
+    def lines(self, *, last: bool) -> list[str]:
+        """The lines since the call before; with `last`, also one that has no end yet."""
+        first = self._at is None
         try:
-            with open(path, "rb") as file:
-                file.seek(at)
-                found = file.read()
+            with open(self._path, "rb") as file:
+                found = file.read() if first else file.read() if file.seek(self._at or 0) else b""
+                self._at = file.tell()
         except OSError:
-            found = b""
-        at += len(found)
-        *whole, rest = (rest + found).split(b"\n")
-        for line in whole:
-            yield line.decode("utf-8", "replace")
-        if not more:
-            break
-        more = wait()
-    if rest:
-        yield rest.decode("utf-8", "replace")
+            return []
+        *whole, self._rest = (self._rest + found).split(b"\n")
+        if last and self._rest:
+            whole.append(self._rest)
+        lines = [line.decode("utf-8", "replace").rstrip("\r") for line in whole]
+        return lines[-self._tail :] if first and self._tail else [] if first and self._tail == 0 else lines

@@ -9,7 +9,7 @@ from typing import Any
 from ._terminal import safe
 
 _PLAIN = re.compile(r"[^\W\d_][\w ./+@=()<>,;!?%'-]*", re.UNICODE)
-_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}
 
 
 def lines(value: Any, indent: int = 0) -> list[str]:
@@ -33,7 +33,9 @@ def scalar(value: Any) -> str:
 def quoted(text: str) -> str:
     """The text as JSON, readable, with every control character spelled out."""
     written = json.dumps(text, ensure_ascii=False)
-    return json.dumps(text) if safe(written) != written else written
+    if safe(written) == written:
+        return written
+    return "".join(char if safe(char) == char else f"\\u{ord(char):04x}" for char in written)
 
 
 def _entry(head: str, item: Any, indent: int) -> list[str]:

@@ -18,11 +18,11 @@ from ._session import Session
 def command(session: Session, run: str, comment: str | None) -> int:
     """Cancel a run: it will never go on.
 
-    If a runner owns it now, that runner stops its steps and ends; if not, the run
-    is cancelled at once. To stop a run and go on with it later, press Ctrl-C in
-    its terminal instead.
+    If a runner owns it now, that runner stops its steps and ends; if not, the
+    run is cancelled at once. To stop a run and go on with it later, press Ctrl-C
+    in its terminal instead.
 
-    Exit status: 0 cancelled or asked to, 4 no such run, 5 the run is over already.
+    Exit status: 0 cancelled or asked to, 4 no such run, 5 the run is over.
     """
     from . import _documents, _select
     from ._who import me

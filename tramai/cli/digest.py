@@ -22,7 +22,7 @@ def command(session: Session, files: tuple[str, ...]) -> int:
 
     found = []
     for file in files:
-        made = _load.plan_of(file)
+        made = _load.plan_of(session, file)
         found.append(
             _documents.Digested(
                 file=file,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     help="tree, mermaid, dot or json.",
 )
 def command(session: Session, target: str, form: str) -> int:
-    """Draw the steps of a workflow file, or of the definition a run was started with.
+    """Draw the steps of a workflow file, or those a run was started with.
 
     Exit status: 0 drawn, 3 invalid file, 4 no such file and no such run.
     """
@@ -51,7 +51,7 @@ def _plan(session: Session, target: str) -> tuple[Plan, dict[str, str] | None]:
     from ._load import plan_of
 
     if target == "-" or exists(target) or os.sep in target or target.endswith((".yaml", ".yml", ".toml")):
-        return plan_of(target), None
+        return plan_of(session, target), None
     from ..engine import restore
     from . import _fold, _select
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import time
 from collections.abc import Iterator
 
 import click
 
-from ..errors import NotFound
-from ..store import Mark, Record, Status, Store
+from ..errors import NotFound, TramaiError
+from ..store import Mark, Record, Run, Status, Store
 from ._group import verb
 from ._session import Session
-from ._tail import last_lines
+from ._tail import Follower, last_lines
+from ._tally import id_of
 from ._terminal import safe
 
 GLANCE = 0.2
@@ -77,27 +81,27 @@ class _Wanted:
         self._attempt = attempt
         self._failed = failed
 
-    def __call__(self, record: Record) -> bool:
-        """Whether this record's log is one of them."""
-        from ._tally import id_of
-
-        if self._step is not None and self._step not in (record.path, id_of(record.path)):
+    def __call__(self, path: str, attempt: int, mark: Mark) -> bool:
+        """Whether this attempt, ended with this mark, is one of them."""
+        if self._step is not None and self._step not in (path, id_of(path)):
             return False
-        if self._attempt is not None and record.attempt != self._attempt:
+        if self._attempt is not None and attempt != self._attempt:
             return False
-        return not self._failed or record.mark in (Mark.FAILED, Mark.CANCELLED, Mark.UNKNOWN)
+        return not self._failed or mark in (Mark.FAILED, Mark.CANCELLED, Mark.UNKNOWN)
 
 
 def _logs(store: Store, run_id: str, wanted: _Wanted) -> list[Record]:
     """The last record with a log of every attempt that is wanted."""
-    found = {(record.path, record.attempt): record for record in store.journal(run_id) if record.log and wanted(record)}
+    found = {
+        (record.path, record.attempt): record
+        for record in store.journal(run_id)
+        if record.log and wanted(record.path, record.attempt, record.mark)
+    }
     return list(found.values())
 
 
 def _require(store: Store, run_id: str, step: str) -> None:
     import difflib
-
-    from ._tally import id_of
 
     paths = list(dict.fromkeys(record.path for record in store.journal(run_id)))
     if step in paths or any(id_of(path) == step for path in paths):
@@ -114,7 +118,7 @@ def _text(record: Record, tail: int | None) -> str:
 def _follow(session: Session, store: Store, run_id: str, wanted: _Wanted, tail: int | None) -> int:
     from ._documents import LogLine
 
-    for path, attempt, line in _lines(store, run_id, wanted, tail):
+    for path, attempt, line in _lines(session, store, run_id, wanted, tail):
         if session.json:
             session.emit(LogLine(run_id=run_id, path=path, attempt=attempt, text=line))
         else:
@@ -124,21 +128,52 @@ def _follow(session: Session, store: Store, run_id: str, wanted: _Wanted, tail: 
     return 0
 
 
-def _lines(store: Store, run_id: str, wanted: _Wanted, tail: int | None) -> Iterator[tuple[str, int, str]]:
-    """Lines of all logs in the order of their attempts: those there are, then those that come, until the run stops."""
-    shown: set[tuple[str, int]] = set()
+def _lines(
+    session: Session, store: Store, run_id: str, wanted: _Wanted, tail: int | None
+) -> Iterator[tuple[str, int, str]]:
+    """Lines of all logs: those there are, then those that come, until the run stops."""
+    followers: dict[tuple[str, int], Follower] = {}
     while True:
         stopped = _stopped(store, run_id)
-        for record in _logs(store, run_id, wanted):
-            key = (record.path, record.attempt)
-            if key not in shown and record.log is not None:
-                shown.add(key)
-                for line in last_lines(record.log, tail):
-                    yield *key, line
+        for path, attempt, file in _candidates(session, store, run_id, wanted):
+            follower = followers.setdefault((path, attempt), Follower(file, tail))
+            for line in follower.lines(last=stopped):
+                yield path, attempt, line
         if stopped:
             return
         time.sleep(GLANCE)
 
 
+def _candidates(session: Session, store: Store, run_id: str, wanted: _Wanted) -> Iterator[tuple[str, int, str]]:
+    """Every attempt that may have a log by now; the journal learns of a log only when its attempt ends."""
+    folder = os.path.join(session.logs_folder(), run_id)
+    run = store.get(run_id)
+    known: dict[str, int] = dict.fromkeys(_top_steps(store, run), 0)
+    if run.step is not None:
+        known.setdefault(run.step, 0)
+    for record in store.journal(run_id):
+        known[record.path] = max(known.get(record.path, 0), record.attempt)
+        if record.log and wanted(record.path, record.attempt, record.mark):
+            yield record.path, record.attempt, record.log
+    for path, attempts in known.items():
+        for attempt in (attempts, attempts + 1):
+            file = os.path.join(folder, log_name(path, attempt))
+            if attempt and wanted(path, attempt, Mark.STARTED) and os.path.exists(file):
+                yield path, attempt, file
+
+
+def log_name(path: str, attempt: int) -> str:
+    """The engine's name for an attempt's log file."""
+    return f"{hashlib.sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}.{attempt}.log"
+
+
+def _top_steps(store: Store, run: Run) -> list[str]:
+    try:
+        return [step["id"] for step in json.loads(store.definition(run.digest).canonical)["steps"]]
+    except (TramaiError, ValueError, KeyError, TypeError):
+        return []
+
+
 def _stopped(store: Store, run_id: str) -> bool:
-    return store.get(run_id).status not in (Status.RUNNING, Status.READY)
+    run = store.get(run_id)
+    return run.status is not Status.RUNNING or run.lease is None or run.lease.holder.known_dead()

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 @click.option("-i", "--input", "pairs", metavar="KEY=VALUE", multiple=True, help="An input, as for `tramai run`.")
 @click.option("--inputs", "inputs_file", metavar="FILE", help="Inputs from a file, as for `tramai run`.")
 def command(session: Session, file: str, pairs: tuple[str, ...], inputs_file: str | None) -> int:
-    """Show what a run of FILE would do, without doing it. The same as `tramai run -n`.
+    """Show what a run of FILE would do, without doing it; as `tramai run -n`.
 
     For each step: its verb, what a crash in the middle of it allows (replayable:
     run again; idempotent: run again with the same key; non_replayable: ask an
-    operator), and whether it reaches outside. For each secret: whether it is set.
+    operator), and whether it reaches outside. For each secret: whether it is
+    set.
 
     Inputs that are given are checked; required ones may be missing here.
 
@@ -39,7 +40,7 @@ def show(session: Session, file: str, pairs: tuple[str, ...], inputs_file: str |
     """Print the plan of a file, as text or JSON."""
     from . import _documents, _given, _load
 
-    made = _load.plan_of(file)
+    made = _load.plan_of(session, file)
     bound = _bind(made, _given.gather(pairs, inputs_file))
     secrets = _secrets(made)
     steps = [_step(made, node) for node in made.workflow.steps]

@@ -21,9 +21,8 @@ def command(session: Session, name: str, only_path: bool) -> int:
     """Print a JSON Schema: of workflow files (the default), or of a --json document.
 
     NAME is the middle of a document's "schema" value: `run` for tramai.run/1.
-    An unknown NAME lists all names. For an editor, put this in a workflow's first line:
+    An unknown NAME lists all names. For an editor, the first line of a workflow:
 
-    \b
       # yaml-language-server: $schema=PATH    (tramai schema --path)
 
     Exit status: 0 printed, 4 no such schema.

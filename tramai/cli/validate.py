@@ -88,11 +88,11 @@ def _is_workflow(path: str) -> bool:
 
 def _check(session: Session, path: str) -> tuple[File, bool]:
     """The report of one file, printed as it is made, and whether the file could be read."""
-    from .. import plan, workflow
-    from . import _documents
+    from .. import plan
+    from . import _documents, _load
 
     try:
-        found, problems = workflow.check_file(path)
+        found, problems = _load.check(session, path)
     except ConfigurationError as error:
         if not session.json:
             _unreadable(session, error)
