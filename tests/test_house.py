@@ -382,15 +382,53 @@ def imported(node: ast.stmt) -> set[str]:
     return set()
 
 
-# Modules that nothing imports until what they stand for is needed, so that they may say at the top what they use.
-ON_DEMAND = {"testing/"}
+def path_of(module: str) -> Path | None:
+    path = ROOT.joinpath(*module.split("."))
+    for found in (path.with_suffix(".py"), path / "__init__.py"):
+        if found.is_file():
+            return found
+    return None
+
+
+def ours_imported(path: Path, node: ast.stmt) -> Iterator[Path]:
+    """The files of the package that a statement imports."""
+    if not isinstance(node, ast.ImportFrom):
+        return
+    parts = relative(path).removesuffix(".py").removesuffix("/__init__").split("/")
+    if node.level:
+        up = node.level - (path.name == "__init__.py")
+        parts = parts[: len(parts) - up] if up else parts
+        base = ".".join([*parts, *([node.module] if node.module else [])])
+    else:
+        base = node.module or ""
+    if base.split(".")[0] == "tramai":
+        for name in (base, *(f"{base}.{alias.name}" for alias in node.names)):
+            found = path_of(name)
+            if found is not None:
+                yield found
+
+
+def loaded_with(roots: list[Path]) -> set[Path]:
+    """Every file of the package that is loaded when these are imported."""
+    seen: set[Path] = set()
+    waiting = list(roots)
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        for node in at_import(tree(path).body):
+            waiting.extend(ours_imported(path, node))
+    return seen
 
 
 def test_heavy_libraries_are_imported_where_they_are_needed() -> None:
+    roots = [path for path in PACKAGE.glob("*.py") if path.stem == "__main__" or not path.stem.startswith("_")]
+    roots += [PACKAGE / family / f"{name}.py" for family, name in ALL_KINDS]
+    roots += [PACKAGE / "cli" / f"{name}.py" for name in (*commands(), "entry")]
     found = [
         f"{relative(path)}:{node.lineno} imports {', '.join(sorted(imported(node) & HEAVY))}"
-        for path in MODULES
-        if not any(part in path.as_posix() for part in ON_DEMAND)
+        for path in sorted(loaded_with(roots))
         for node in at_import(tree(path).body)
         if imported(node) & HEAVY
     ]
