@@ -1,0 +1,166 @@
+"""What is kept of a child's output: a bounded value per stream, a log file of everything, lines for those who watch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import msgspec
+
+LOG_LIMIT = 64 << 20
+"""Bytes of a log file; what comes after them is left out of it."""
+TAIL = 16 << 10
+"""Bytes of both streams together, as they arrived, from which an error shows the last lines."""
+SHOWN = 8 << 10
+"""Most bytes of one piece that is shown live; what stands before them is not shown."""
+
+
+class Captured(msgspec.Struct, frozen=True):
+    """A stream as text: whole, or its head and tail with a mark between them."""
+
+    text: str
+    size: int
+    """Bytes written by the child."""
+    truncated: bool
+
+
+class Capture:
+    """Keeps at most `limit` bytes of a stream: the first half and the last, in constant memory."""
+
+    def __init__(self, limit: int) -> None:
+        self.size = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._head_limit = limit - limit // 2
+        self._tail_limit = limit // 2
+
+    def feed(self, data: bytes) -> None:
+        """Add what the child wrote."""
+        self.size += len(data)
+        room = self._head_limit - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        if data:
+            self._tail += data
+            # Cut only now and then, so that many small writes do not move the whole tail each time.
+            if len(self._tail) > 2 * self._tail_limit:
+                del self._tail[: len(self._tail) - self._tail_limit]
+
+    def captured(self) -> Captured:
+        """The stream as text; bytes that are not UTF-8 are replaced, a character is never cut in two."""
+        tail = self._tail[max(0, len(self._tail) - self._tail_limit) :]
+        left_out = self.size - len(self._head) - len(tail)
+        if left_out == 0:
+            return Captured((self._head + tail).decode("utf-8", "replace"), self.size, False)
+        head = self._head[: len(self._head) - _unfinished(self._head)]
+        tail = tail[_continued(tail) :]
+        left_out = self.size - len(head) - len(tail)
+        mark = f"\n… [{left_out} bytes left out] …\n"
+        return Captured(head.decode("utf-8", "replace") + mark + tail.decode("utf-8", "replace"), self.size, True)
+
+
+def _unfinished(data: bytearray) -> int:
+    """How many bytes at the end begin a UTF-8 character that goes on after them."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return back if length > back else 0
+        if byte < 0x80:
+            return 0
+    return 0
+
+
+def _continued(data: bytearray) -> int:
+    """How many bytes at the beginning continue a UTF-8 character that started before them."""
+    for at in range(min(3, len(data))):
+        if data[at] & 0xC0 != 0x80:
+            return at
+    return min(3, len(data))
+
+
+class Log:
+    """A file of everything that a child writes, both streams as they arrive, readable by its owner only.
+
+    It is made at the first byte. A file that cannot be written does not stop the child: `failure` says why.
+    """
+
+    def __init__(self, path: str | None, *, limit: int = LOG_LIMIT) -> None:
+        self.size = 0
+        self.failure: str | None = None
+        self._path = path
+        self._limit = limit
+        self._file = -1
+        self._open = path is not None
+
+    def feed(self, data: bytes) -> None:
+        """Append, up to the limit."""
+        if not self._open:
+            return
+        room = self._limit - self.size
+        try:
+            if self._file < 0:
+                self._file = _append(self._path or "")
+            self._write(data[:room])
+            if len(data) > room:
+                self._write(f"\n… [the log ends here: its limit is {self._limit} bytes] …\n".encode())
+                self.close()
+        except OSError as error:
+            self.failure = error.strerror or type(error).__name__
+            self.close()
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._open = False
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            done = os.write(self._file, rest)
+            self.size += done
+            rest = rest[done:]
+
+
+def _append(path: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        return os.open(path, flags, 0o600)
+
+
+class Live:
+    """Turns a stream into whole lines for those who watch; a carriage return starts the line again.
+
+    It is lossy on purpose: of a flood only the last piece is shown.
+    """
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        """Show the lines that are complete now."""
+        data = self._rest + data
+        end = data.rfind(b"\n") + 1
+        rest = data[end:]
+        # A carriage return at the very end may belong to a line end that is yet to come.
+        start = rest.rfind(b"\r", 0, len(rest) - 1) + 1
+        self._rest = rest[start:][-SHOWN:]
+        if end:
+            self._emit(data[max(0, end - SHOWN) : end])
+
+    def close(self) -> None:
+        """Show what stands in a last line without an end."""
+        if self._rest:
+            self._emit(self._rest + b"\n")
+            self._rest = b""
+
+    def _emit(self, data: bytes) -> None:
+        lines = data.decode("utf-8", "replace").split("\n")[:-1]
+        self._show("".join(line.rstrip("\r").rpartition("\r")[2] + "\n" for line in lines))

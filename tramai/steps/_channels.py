@@ -1,0 +1,141 @@
+"""The pipes of a child and everything else that is waited for with it, in one `poll`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import time
+from collections.abc import Callable
+
+from ._capture import TAIL, Capture, Live, Log
+
+Show = Callable[[str, str], None]
+_CHUNK = 1 << 16
+
+
+class Channels:
+    """Reads what a child writes, feeds what it reads, and calls a handler for each other descriptor watched."""
+
+    def __init__(self, *, max_output: int, log: Log, show: Show | None) -> None:
+        self.log = log
+        self.stdout = Capture(max_output)
+        self.stderr = Capture(max_output)
+        self.last = bytearray()
+        """The last bytes of both streams, as they arrived."""
+        self.streams: dict[int, int] = {}
+        """Streams that somebody can still write to: our end -> the pipe's inode."""
+        self._show = show
+        self._live: list[Live] = []
+        self._poller = select.poll()
+        self._handlers: dict[int, Callable[[], None]] = {}
+        self._open: set[int] = set()
+
+    def output(self, name: str) -> int:
+        """A pipe for what the child writes to `stdout` or `stderr`; the child's end."""
+        ours, theirs = self._pipe()
+        capture = self.stdout if name == "stdout" else self.stderr
+        live = self._lines(name)
+
+        def read() -> None:
+            data = os.read(ours, _CHUNK)
+            if not data:
+                self.streams.pop(ours, None)
+                self.give_back(ours)
+                return
+            capture.feed(data)
+            self.log.feed(data)
+            self.last += data
+            if len(self.last) > 2 * TAIL:
+                del self.last[:-TAIL]
+            if live is not None:
+                live.feed(data)
+
+        self.streams[ours] = os.fstat(ours).st_ino
+        self.watch(ours, read, select.POLLIN)
+        return theirs
+
+    def input(self, data: bytes) -> int:
+        """A pipe from which the child reads `data`; the child's end. It may close it before it has read all."""
+        theirs, ours = self._pipe()
+        os.set_blocking(ours, False)
+        rest = memoryview(data)
+
+        def write() -> None:
+            nonlocal rest
+            try:
+                rest = rest[os.write(ours, rest[:_CHUNK]) :]
+            except BlockingIOError:
+                return
+            except BrokenPipeError:
+                rest = rest[:0]
+            if not rest:
+                self.give_back(ours)
+
+        self.watch(ours, write, select.POLLOUT)
+        return theirs
+
+    def watch(self, number: int, handler: Callable[[], None], events: int = 0) -> None:
+        """Call the handler when the descriptor has one of the events, or an error."""
+        self._handlers[number] = handler
+        self._poller.register(number, events)
+
+    def unwatch(self, number: int) -> None:
+        """Watch it no more."""
+        if self._handlers.pop(number, None) is not None:
+            self._poller.unregister(number)
+
+    def own(self, number: int) -> None:
+        """Take over a descriptor, to be given back with the rest."""
+        self._open.add(number)
+
+    def give_back(self, number: int) -> None:
+        """Close a descriptor of ours."""
+        self.unwatch(number)
+        if number in self._open:
+            self._open.discard(number)
+            os.close(number)
+
+    def pump(self, until: float | None) -> bool:
+        """Handle what is ready, waiting for it until this instant; whether anything was."""
+        wait = 3600.0 if until is None else min(max(0.0, until - time.monotonic()), 3600.0)
+        ready = self._poller.poll(-int(-wait * 1000 // 1))
+        for number, _ in ready:
+            if handler := self._handlers.get(number):
+                handler()
+        return bool(ready)
+
+    def take_rest(self, limit: float) -> None:
+        """Read what the pipes hold now. Whoever keeps them open and full is left alone after `limit` seconds."""
+        until = time.monotonic() + limit
+        while self.streams and time.monotonic() < until:
+            if not any(number in self.streams for number, _ in self._poller.poll(0)):
+                return
+            self.pump(0)
+
+    def close(self) -> None:
+        """Give everything back."""
+        for live in self._live:
+            live.close()
+        self.log.close()
+        for number in tuple(self._open):
+            self.give_back(number)
+
+    def _lines(self, name: str) -> Live | None:
+        show = self._show
+        if show is None:
+            return None
+        live = Live(lambda text: show(name, text))
+        self._live.append(live)
+        return live
+
+    def _pipe(self) -> tuple[int, int]:
+        ends = []
+        for end in os.pipe():
+            number = end
+            if end < 3:  # ours are closed: the child's are put there, and must not overwrite one another
+                number = fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3)
+                os.close(end)
+            self._open.add(number)
+            ends.append(number)
+        return ends[0], ends[1]

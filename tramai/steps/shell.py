@@ -1,0 +1,181 @@
+"""`shell`: run a script or a program, and take what it writes."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from .. import size
+from ..codec import Json, encode
+from ..duration import Duration
+from ..expression import Text, Value
+from ..step import Context, Done, Finding, Outcome, Step, StepError
+
+INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
+"""What a child sees of tramai's own environment."""
+OURS = ("TRAMAI_COOKIE", "TRAMAI_RUN_ID", "TRAMAI_STEP", "TRAMAI_ATTEMPT", "TRAMAI_IDEMPOTENCY_KEY")
+"""What tramai tells a child; nothing else may set these."""
+
+
+class Shell(Step, frozen=True, kw_only=True):
+    """Run a shell script (`run`) or a program (`argv`) and take its output. An exit status that is not in
+    `ok_exit_codes` fails the step. The step is over when all processes that it started are gone."""
+
+    scalar: ClassVar[str | None] = "run"
+    straight: ClassVar[bool] = True
+    spawns: ClassVar[bool] = True
+    sinks: ClassVar[frozenset[str]] = frozenset({"env", "stdin"})
+
+    run_: Annotated[
+        Annotated[str, Meta(min_length=1)] | None,
+        Meta(
+            description="A script for `bash -euo pipefail` (`sh -eu` where there is no bash). It is never templated: "
+            "values enter by `env` or `stdin`.",
+            examples=['make test TARGET="$TARGET"'],
+        ),
+    ] = msgspec.field(name="run", default=None)
+    argv: Annotated[
+        Annotated[tuple[Text, ...], Meta(min_length=1)] | None,
+        Meta(
+            description="A program and its arguments, without a shell.",
+            examples=[["git", "show", "${{ inputs.commit }}"]],
+        ),
+    ] = None
+    env: Annotated[dict[str, Text], Meta(description="Environment variables of the child.")] = {}
+    cwd: Annotated[
+        Text | None, Meta(description="Folder of the child, relative to the folder in which the run was started.")
+    ] = None
+    stdin: Annotated[
+        Value | msgspec.UnsetType,
+        Meta(description="What the child reads; what is not text is written as JSON. Empty by default."),
+    ] = msgspec.UNSET
+    parse: Annotated[
+        Literal["text", "json", "jsonl", "lines"] | None,
+        Meta(description="Turn stdout into the value of the step."),
+    ] = None
+    ok_exit_codes: Annotated[
+        tuple[Annotated[int, Meta(ge=0, le=255)], ...],
+        Meta(description="Exit statuses that are a success.", min_length=1),
+    ] = (0,)
+    max_output: Annotated[
+        Annotated[int, Meta(ge=1)] | Annotated[str, Meta(pattern=size.PATTERN)],
+        Meta(description="How much is kept of stdout and of stderr each: `1MiB` or a number of bytes."),
+    ] = "1MiB"
+    kill_after: Annotated[
+        Duration, Meta(description="Time between SIGTERM and SIGKILL when the step has to be stopped.")
+    ] = Duration(10.0)
+    allow: Annotated[
+        tuple[str, ...] | None,
+        Meta(description="The only programs that may be started, as `argv` writes them.", examples=[["git", "make"]]),
+    ] = None
+    deny: Annotated[tuple[str, ...], Meta(description="Programs that may not be started.")] = ()
+
+    def check(self) -> tuple[Finding, ...]:
+        """One of `run` and `argv`, no expression in a script, variables that can be set."""
+        from ._shell_check import findings
+
+        return tuple(findings(self))
+
+    def output(self, result: Any) -> Json:
+        """The parsed value, or what was written and the exit status."""
+        if self.parse is not None:
+            return result["value"]  # type: ignore[no-any-return]
+        return {name: result[name] for name in ("stdout", "stderr", "exit_code")}
+
+    async def run(self, ctx: Context) -> Outcome:
+        """Render the settings, run the child, judge how it ended."""
+        from . import _process
+
+        env = environment(ctx, {name: ctx.text(value) for name, value in self.env.items()})
+        cwd = os.path.normpath(os.path.join(ctx.cwd, ctx.text(self.cwd))) if self.cwd is not None else ctx.cwd
+        argv, names = self._line(ctx, env)
+        stdin = _stdin(ctx.value(self.stdin)) if self.stdin is not msgspec.UNSET else None
+        self._permit(argv[0])
+        limit = size.parse(self.max_output)
+        finished = await ctx.blocking(
+            lambda: _process.run(
+                argv,
+                env=env,
+                cwd=cwd,
+                stdin=stdin,
+                interrupt=ctx.interrupt,
+                hurry=ctx.hurry,
+                deadline=ctx.deadline,
+                kill_after=self.kill_after,
+                cookie=_process.cookie(ctx.run_id, ctx.path, ctx.attempt),
+                max_output=limit,
+                log_path=ctx.log_path,
+                on_output=ctx.output,
+                names=names,
+            ),
+            grace=self.kill_after + _process.SETTLE + 2 * _process.PATIENCE,
+        )
+        return Done(self._result(finished))
+
+    def _line(self, ctx: Context, env: dict[str, str]) -> tuple[list[str], dict[int, str]]:
+        """The arguments, and names for those that an error should not call by number."""
+        if self.run_ is None:
+            line = [ctx.text(item) for item in self.argv or ()]
+            return line, {index: f"argv[{index}]" for index in range(len(line))}
+        front = shell(env.get("PATH", os.defpath))
+        return [*front, self.run_], {len(front): "the script in `run`"}
+
+    def _permit(self, program: str) -> None:
+        """Refuse a program by name. Denied is also what only differs in its folder; allowed is only what is listed."""
+        if self.run_ is not None:
+            program = os.path.basename(program)
+        if self.allow is not None and program not in self.allow:
+            listed = ", ".join(self.allow) or "nothing"
+            raise StepError("refused", f"the program {program} is not in `allow` ({listed})")
+        if program in self.deny or os.path.basename(program) in self.deny:
+            raise StepError("refused", f"the program {program} is in `deny`")
+
+    def _result(self, finished: Any) -> Json:
+        details = {"exit_code": finished.exit_code, "output": finished.tail}
+        if finished.signal is not None:
+            details["signal"] = finished.signal
+        if finished.stuck:
+            details["stuck"] = finished.stuck
+        if finished.reason == "timeout":
+            raise StepError("timeout", "the step ran out of time and was stopped", details=details)
+        if finished.reason is not None:
+            raise StepError("cancelled", f"stopped: {finished.reason}", details=details)
+        if finished.signal is not None or finished.exit_code not in self.ok_exit_codes:
+            how = f"ended by {finished.signal}" if finished.signal else f"exit status {finished.exit_code}"
+            raise StepError(f"exit.{finished.exit_code}", how, details=details)
+        result: dict[str, Json] = {
+            "stdout": finished.stdout.text,
+            "stderr": finished.stderr.text,
+            "exit_code": finished.exit_code,
+            "truncated": finished.stdout.truncated or finished.stderr.truncated,
+        }
+        if self.parse is not None:
+            from ._shell_parse import parse
+
+            result["value"] = parse(self.parse, finished.stdout, details, self.max_output)
+        return result
+
+
+def environment(ctx: Context, own: dict[str, str]) -> dict[str, str]:
+    """The whole environment of a child: a little of ours, the workflow's, the step's, and what tramai tells it."""
+    told = (ctx.run_id, ctx.path, str(ctx.attempt), ctx.idempotency_key)
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    return {**inherited, **ctx.env, **own, **dict(zip(OURS[1:], told, strict=True))}
+
+
+def shell(path: str) -> list[str]:
+    """The shell that runs scripts: bash where there is one, on the child's PATH or in its usual places."""
+    from . import _process
+
+    if bash := _process.search("bash", f"{path}:/bin:/usr/bin:/usr/local/bin"):
+        return [bash, "-euo", "pipefail", "-c"]
+    return [_process.search("sh", f"{path}:/bin:/usr/bin") or "sh", "-eu", "-c"]
+
+
+def _stdin(value: Any) -> bytes:
+    from . import _process
+
+    return _process.encode("stdin", value if isinstance(value, str) else encode(value), nul=True)
