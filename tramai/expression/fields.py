@@ -248,7 +248,7 @@ class Value:
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """What a file may hold here: anything."""
-        return {}
+        return {"description": "Any data; `${{ … }}` in its texts, but not in its keys, is replaced."}
 
     def program(self) -> Callable[[Run], Any]:
         """The compiled form, made at first use."""

@@ -96,7 +96,8 @@ def _close(text: str, start: int, position: int, wanted: str) -> int:
         elif found["end"] and depth == 0 and found["end"] == wanted:
             return found.start()
         elif found["end"] == "}}":
-            depth, bracket = depth - 1, True
+            bracket = bracket or depth > 0
+            depth = max(0, depth - 1)
             position -= 1
         elif found["end"] or found["close"]:
             depth = max(0, depth - 1)
