@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -19,7 +19,19 @@ from msgspec.structs import replace
 from ..errors import CheckpointConflict, LeaseHeld, LeaseLost, NotInThatState, UsageError
 from ..store import Change, Holder, Lease, NewRun, Record, Run, Status
 
-_T = TypeVar("_T")
+_SET_IF_GIVEN = ("status", "step", "outputs", "finished", "step_executions", "tokens", "cost_usd", "retry_base")
+
+
+class Moving(Protocol):
+    """What `progressed` looks at; it may set every field of the same name as one of `Change`."""
+
+    @property
+    def revision(self) -> int: ...
+    @property
+    def claims_without_progress(self) -> int: ...
+
+
+_Moving = TypeVar("_Moving", bound=Moving)
 
 
 def check_new(new: NewRun, owner: str, ttl: float) -> None:
@@ -120,30 +132,31 @@ def gives_back(stored: Lease | None, given: Lease, *, now: float) -> bool:
     return True
 
 
+def progressed(before: _Moving, change: Change) -> _Moving:
+    """What moves while a run goes on, after a change: a whole header, or the half of one that has these fields."""
+    news: dict[str, object] = {"revision": before.revision + 1, "updated": change.now}
+    for name in _SET_IF_GIVEN:
+        value = getattr(change, name)
+        if value is not None:
+            news[name] = value
+    if change.error is not UNSET:
+        news["error"] = change.error
+    if change.wake_at is not UNSET:
+        news["wake_at"] = change.wake_at
+    if change.records and before.claims_without_progress:
+        news["claims_without_progress"] = 0
+    return replace(before, **news)  # type: ignore[type-var]
+
+
 def changed(run: Run, change: Change) -> Run:
     """The header after a change. A terminal status gives the lease back, for nothing may be written after it."""
-    status = run.status if change.status is None else change.status
-    after = replace(
-        run,
-        status=status,
-        revision=run.revision + 1,
-        updated=change.now,
-        step=_or(change.step, run.step),
-        outputs=_or(change.outputs, run.outputs),
-        finished=_or(change.finished, run.finished),
-        step_executions=_or(change.step_executions, run.step_executions),
-        tokens=_or(change.tokens, run.tokens),
-        cost_usd=_or(change.cost_usd, run.cost_usd),
-        retry_base=_or(change.retry_base, run.retry_base),
-        error=run.error if change.error is UNSET else change.error,
-        wake_at=run.wake_at if change.wake_at is UNSET else change.wake_at,
-        claims_without_progress=0 if change.records else run.claims_without_progress,
-        lease=None if change.release or status.terminal else run.lease,
-    )
+    after = progressed(run, change)
+    if change.release or after.status.terminal:
+        after = replace(after, lease=None)
     new = change.definition
     if new is None:
         return after
-    file = _or(new.file, run.file)
+    file = run.file if new.file is None else new.file
     return replace(after, workflow=new.name, version=new.version, digest=new.digest, file=file)
 
 
@@ -214,7 +227,3 @@ def _nobody_holds(run: Run, now: float) -> None:
 def _named(what: str, text: str) -> None:
     if not text.strip():
         raise ValueError(f"the {what} must not be blank")
-
-
-def _or(new: _T | None, old: _T) -> _T:
-    return old if new is None else new

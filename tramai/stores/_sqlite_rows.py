@@ -1,53 +1,254 @@
-"""Between the nouns of a store and the rows of SQLite: columns in order, and checksums that damage cannot pass.
+"""Between the nouns of a store and the rows of SQLite: bodies in JSON, checksums, and large texts set apart.
 
-A value that SQLite's UTF-8 cannot hold (a lone surrogate) is bound as bytes; a text too large for its row is a
-reference: one byte that no UTF-8 text begins with, and the SHA-256 of the bytes in `blob`.
+A text that begins with `@` in a body is a reference: the SHA-256 under which the text stands in `blob`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
 from zlib import crc32
 
+import msgspec
+from msgspec.structs import replace
+
 from ..errors import CheckpointCorrupt
-from ..store import Definition, Holder, Lease, Mark, Note, Record, Run, Status
-from . import _sqlite_schema as schema
+from ..store import Change, Definition, Lease, Mark, Note, Record, Run, Status
 
+_T = TypeVar("_T")
 Row = tuple[Any, ...]
-Keep = Callable[[bytes, bytes], None]
-"""Puts the bytes of a large value under its SHA-256."""
-Fetch = Callable[[bytes], str]
-"""The text of a large value by its SHA-256."""
+Keep = Callable[[str, bytes], None]
+"""Puts the bytes of a large text under their SHA-256."""
+Fetch = Callable[[str], bytes | None]
+"""The bytes kept under a SHA-256."""
 
-INLINE = 64 * 1024
+INLINE_VALUE = 64 * 1024
 """Characters up to which a record's value stands in its row."""
-INLINE_HEADER = 1024
-"""The same for a header, which is written anew with every commit."""
+INLINE = 1024
+"""Characters up to which another text stands in a body; a header's is written anew with every commit."""
 
-_REFERENCE = b"\xff"
-_MARKS = {mark.value: mark for mark in Mark}
-_STATUSES = {status.value: status for status in Status}
-_FIXED_COUNT = len(schema.FIXED)
-_MOVING_COUNT = len(schema.MOVING)
-_NO_LEASE = (None, None, None, None, None)
+RUN = ("id", "run_id", "workflow", "status", "created", "start_key", "wake_at", "body", "sum")
+"""Columns of the half of a header that seldom changes, and of what SQL looks runs up by."""
+HEAD = ("fence", "lease_token", "lease_owner", "lease_expires", "last_seq", "last_note", "body", "sum")
+"""Columns of the half of a header that moves, and of what SQL checks a writer by."""
 
 
-def checksum(*parts: Any) -> int:
-    """CRC-32 of a row's columns, which no flipped byte passes. Of `ascii`: `repr` varies with Unicode's tables."""
-    return crc32(ascii(parts).encode("ascii"))
+class Rest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The half of a header that seldom changes. Fields as in `Run`."""
+
+    run_id: str
+    generation: str
+    workflow: str
+    version: str
+    digest: str
+    inputs: str
+    cwd: str
+    file: str | None
+    fence: int
+    created: float
+    lease: Lease | None = None
+    started_by: str = ""
+    start_key: str | None = None
+    labels: tuple[str, ...] = ()
+    queue: str = "default"
+    priority: int = 0
+    format: int = 1
+
+
+class Moving(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The half of a header that commits change. Fields as in `Run`."""
+
+    status: Status
+    revision: int
+    updated: float
+    finished: float | None = None
+    wake_at: float | None = None
+    outputs: str | None = None
+    error: str | None = None
+    step: str | None = None
+    cancel_requested: bool = False
+    claims_without_progress: int = 0
+    step_executions: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+    retry_base: int = 0
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The moving half of a run: the key of its rows, the text of it, and how many rows of journal and events follow."""
+
+    key: int
+    moving: Moving
+    body: str
+    last_seq: int
+    last_note: int
+
+    def after(self, moving: Moving, change: Change) -> Head:
+        """This half with the change's records and notes counted."""
+        body = _body(moving).decode()
+        return Head(self.key, moving, body, self.last_seq + len(change.records), self.last_note + len(change.notes))
+
+    @property
+    def sum(self) -> int:
+        """The checksum of its columns."""
+        return _head_sum(self.key, self.last_seq, self.last_note, self.body)
+
+
+_encode = msgspec.json.Encoder().encode
+_DECODERS: dict[Any, Callable[[str], Any]] = {
+    noun: msgspec.json.Decoder(noun).decode for noun in (Run, Moving, Record, Note, Definition)
+}
+
+
+def head(key: int, run: Run, last_seq: int, last_note: int) -> Head:
+    """The moving half of a header."""
+    moving = msgspec.convert(run, Moving, from_attributes=True)
+    return Head(key, moving, _body(moving).decode(), last_seq, last_note)
+
+
+def head_of(run_id: str, row: Row) -> Head:
+    """The moving half in a row: run, last_seq, last_note, body, sum."""
+    key, last_seq, last_note, body, row_sum = row
+    what = f"the header of run {run_id} does not match its checksum"
+    if _head_sum(key, last_seq, last_note, body) != row_sum:
+        raise CheckpointCorrupt(what=what, run_id=run_id)
+    return Head(key, _noun(body, Moving, what), body, last_seq, last_note)
+
+
+def run_row(key: int, run: Run) -> Row:
+    """A header as the columns RUN."""
+    body = _body(msgspec.convert(run, Rest, from_attributes=True))
+    return (key, *_seen(run), body.decode(), crc32(body, key))
+
+
+def head_row(run: Run, head: Head) -> Row:
+    """A header as the columns HEAD."""
+    return (*_checked(run), head.last_seq, head.last_note, head.body, head.sum)
+
+
+def header_of(row: Row) -> tuple[Run, Head]:
+    """The header in the columns RUN and HEAD; its checksums and the columns copied from it must agree."""
+    row = unbound(row)
+    seldom, moving = row[: len(RUN)], row[len(RUN) :]
+    key, run_id, body, row_sum = seldom[0], seldom[1], seldom[-2], seldom[-1]
+    what = f"the header of run {run_id} does not match its checksum"
+    if crc32(_bytes(body), key) != row_sum:
+        raise CheckpointCorrupt(what=what, run_id=run_id)
+    found = head_of(run_id, (key, *moving[-4:]))
+    run: Run = _noun(f"{body[:-1]},{found.body[1:]}", Run, what)  # two JSON objects made one
+    if _seen(run) != seldom[1:-2] or _checked(run) != moving[:-4]:
+        raise CheckpointCorrupt(what=what, run_id=run_id)
+    return run, found
+
+
+def lean(run: Run, keep: Keep) -> Run:
+    """The header with its large texts set apart."""
+    inputs = set_apart(run.inputs, keep)
+    return run if inputs is run.inputs else replace(run, inputs=inputs)
+
+
+def lean_change(change: Change, keep: Keep) -> Change:
+    """The change with its large texts set apart."""
+    if change.outputs is None and not isinstance(change.error, str):
+        return change
+    error = set_apart(change.error, keep) if isinstance(change.error, str) else change.error
+    return replace(change, outputs=set_apart(change.outputs, keep), error=error)
+
+
+def whole(run: Run, fetch: Fetch) -> Run:
+    """The header with its large texts in it."""
+    if not any(text and text[0] == "@" for text in (run.inputs, run.outputs, run.error)):
+        return run
+    inputs, outputs, error = (put_back(text, fetch) for text in (run.inputs, run.outputs, run.error))
+    return replace(run, inputs=inputs, outputs=outputs, error=error)
+
+
+def record_row(key: int, record: Record, keep: Keep) -> Row:
+    """A journal record as its columns: run, path, slot, value, body, sum."""
+    value, error, saves, usage = record.value, record.error, record.saves, record.usage
+    if value is not None:
+        value = set_apart(value, keep, INLINE_VALUE)
+    if error is None and saves is None and usage is None:
+        rest = record if value is None else replace(record, value=None)
+    else:
+        error, saves, usage = set_apart(error, keep), set_apart(saves, keep), set_apart(usage, keep)
+        rest = replace(record, value=None, error=error, saves=saves, usage=usage)
+    body = _body(rest)
+    slot = 0 if record.mark is Mark.COMPLETED else record.seq
+    return (key, record.path, slot, value, body.decode(), crc32(_bytes(value), crc32(body, key)))
+
+
+def record_of(run_id: str, row: Row, fetch: Fetch) -> Record:
+    """The record of a row (run, value, body, sum), which must be as it was written."""
+    key, value, body, row_sum = unbound(row)
+    if crc32(_bytes(value), crc32(_bytes(body), key)) != row_sum:
+        seq = _claimed_seq(body)
+        what = f"record {seq} of run {run_id} does not match its checksum"
+        raise CheckpointCorrupt(what=what, run_id=run_id, seq=seq)
+    record: Record = _noun(body, Record, f"a record of run {run_id} cannot be read")
+    if value is None and record.error is None and record.saves is None and record.usage is None:
+        return record
+    value, error, saves, usage = (put_back(text, fetch) for text in (value, record.error, record.saves, record.usage))
+    return replace(record, value=value, error=error, saves=saves, usage=usage)
+
+
+def in_order(run_id: str, records: list[Record], wanted: int) -> tuple[Record, ...]:
+    """The records by seq; CheckpointCorrupt unless they are 1 to `wanted`, each once."""
+    records.sort(key=_seq)
+    for expected, record in enumerate(records, 1):
+        if record.seq != expected:
+            raise CheckpointCorrupt(what=f"record {expected} of run {run_id} is missing", run_id=run_id, seq=expected)
+    if len(records) != wanted:
+        seq = min(len(records), wanted) + 1
+        what = f"run {run_id} has {len(records)} of its {wanted} records"
+        raise CheckpointCorrupt(what=what, run_id=run_id, seq=seq)
+    return tuple(records)
+
+
+def note_row(key: int, note: Note, keep: Keep) -> Row:
+    """An event as its columns: run, seq, body, sum."""
+    body = _body(replace(note, data=set_apart(note.data, keep)))
+    return (key, note.seq, body.decode(), crc32(body, key))
+
+
+def note_of(run_id: str, row: Row, expected: int, fetch: Fetch) -> Note:
+    """The event of a row (run, body, sum), which must be the one with the expected seq, as it was written."""
+    key, body, row_sum = row
+    what = f"event {expected} of run {run_id} is missing or damaged"
+    if crc32(_bytes(body), key) != row_sum:
+        raise CheckpointCorrupt(what=what, run_id=run_id)
+    note = _noun(body, Note, what)
+    if note.seq != expected:
+        raise CheckpointCorrupt(what=what, run_id=run_id)
+    return replace(note, data=put_back(note.data, fetch))
+
+
+def definition_row(definition: Definition) -> Row:
+    """A definition as its columns: digest, body, sum."""
+    body = _body(definition)
+    return (definition.digest, body.decode(), crc32(body))
+
+
+def definition_of(digest: str, row: Row) -> Definition:
+    """The definition of a row (body, sum), which must be as it was written."""
+    body, row_sum = row
+    what = f"the definition {digest} does not match its checksum"
+    if crc32(_bytes(body)) != row_sum:
+        raise CheckpointCorrupt(what=what)
+    return _noun(body, Definition, what)
 
 
 def bindable(value: Any) -> Any:
-    """What SQLite can hold of a value: text with lone surrogates as bytes."""
+    """What SQLite can hold of a value: its text is UTF-8, so one with lone surrogates goes in as bytes."""
     if not isinstance(value, str):
         return value
     try:
         value.encode()
     except UnicodeEncodeError:
-        return value.encode("utf-8", "surrogatepass")
+        return _bytes(value)
     return value
 
 
@@ -55,265 +256,74 @@ def unbound(row: Row) -> Row:
     """The row as it was before `bindable`."""
     if bytes not in map(type, row):
         return row
-    return tuple(
-        value.decode("utf-8", "surrogatepass") if type(value) is bytes and value[:1] != _REFERENCE else value
-        for value in row
-    )
+    return tuple(value.decode("utf-8", "surrogatepass") if type(value) is bytes else value for value in row)
 
 
 def reversed_id(run_id: str) -> bytes:
     """The id from its end: a suffix of the id is a prefix of this."""
-    return run_id[::-1].encode("utf-8", "surrogatepass")
+    return _bytes(run_id[::-1])
 
 
-def stored(text: str | None, keep: Keep, limit: int) -> str | bytes | None:
-    """The text itself, or a reference to it when it is longer than the limit."""
-    if text is None or len(text) <= limit:
+def set_apart(text: _T, keep: Keep, limit: int = INLINE) -> _T:
+    """The text itself, or the reference to it when it is longer than the limit (or looks like a reference)."""
+    if not isinstance(text, str) or (len(text) <= limit and text[:1] != "@"):
         return text
-    data = text.encode("utf-8", "surrogatepass")
-    sha = hashlib.sha256(data).digest()
+    data = _bytes(text)
+    sha = hashlib.sha256(data).hexdigest()
     keep(sha, data)
-    return _REFERENCE + sha
+    return f"@{sha}"  # type: ignore[return-value]
 
 
-def whole(value: str | bytes | None, fetch: Fetch) -> str | None:
-    """The text behind a column that `stored` wrote."""
-    return fetch(value[1:]) if type(value) is bytes else value  # type: ignore[return-value]
+def put_back(text: _T, fetch: Fetch) -> _T:
+    """The text behind what `set_apart` gave; it must be there, and have the hash it goes by."""
+    if not isinstance(text, str) or text[:1] != "@":
+        return text
+    data = fetch(text[1:])
+    if data is None or hashlib.sha256(data).hexdigest() != text[1:]:
+        raise CheckpointCorrupt(what=f"the large value {text[1:]} is missing or damaged")
+    return data.decode("utf-8", "surrogatepass")  # type: ignore[return-value]
 
 
-def fixed_row(run: Run, keep: Keep) -> Row:
-    """The columns FIXED of a header."""
-    return (
-        run.run_id,
-        run.generation,
-        run.workflow,
-        run.version,
-        run.digest,
-        stored(run.inputs, keep, INLINE_HEADER),
-        run.cwd,
-        run.file,
-        float(run.created),
-        run.started_by,
-        run.start_key,
-        json.dumps(run.labels),
-        run.queue,
-        run.priority,
-        run.format,
-    )
+def _seen(run: Run) -> Row:
+    """What SQL looks a run up by."""
+    return (run.run_id, run.workflow, run.status.value, run.created, run.start_key, run.wake_at)
 
 
-def moving_row(run: Run, last_seq: int, last_note: int, keep: Keep) -> Row:
-    """The columns MOVING of a header."""
+def _checked(run: Run) -> Row:
+    """What SQL checks a writer by."""
     lease = run.lease
-    return (
-        run.status.value,
-        run.fence,
-        run.revision,
-        float(run.updated),
-        None if run.finished is None else float(run.finished),
-        None if run.wake_at is None else float(run.wake_at),
-        stored(run.outputs, keep, INLINE_HEADER),
-        stored(run.error, keep, INLINE_HEADER),
-        run.step,
-        int(run.cancel_requested),
-        run.claims_without_progress,
-        run.step_executions,
-        run.tokens,
-        float(run.cost_usd),
-        run.retry_base,
-        last_seq,
-        last_note,
-        *(_NO_LEASE if lease is None else _lease_row(lease)),
-    )
+    return (run.fence, *((None, None, None) if lease is None else (lease.token, lease.owner, lease.expires)))
 
 
-def split(row: Row) -> tuple[int, Row, Row]:
-    """A row of `id, FIXED, fixed_sum, MOVING, sum` as its id and its two halves, both checked."""
-    row = unbound(row)
-    key, fixed, fixed_sum = row[0], row[1 : 1 + _FIXED_COUNT], row[1 + _FIXED_COUNT]
-    moving, moving_sum = row[2 + _FIXED_COUNT : -1], row[-1]
-    if checksum(key, *fixed) != fixed_sum:
-        raise CheckpointCorrupt(what=f"the header of run {fixed[0]} does not match its checksum", run_id=fixed[0])
-    check_moving(fixed[0], key, moving, moving_sum)
-    return key, fixed, moving
+def _head_sum(key: int, last_seq: int, last_note: int, body: str) -> int:
+    return crc32(f"{key} {last_seq} {last_note} {body}".encode("utf-8", "surrogatepass"))
 
 
-def check_moving(run_id: str, key: int, moving: Row, moving_sum: int) -> None:
-    """CheckpointCorrupt unless the moving half of a header is as it was written."""
-    if checksum(key, *moving) != moving_sum:
-        raise CheckpointCorrupt(what=f"the header of run {run_id} does not match its checksum", run_id=run_id)
+def _seq(record: Record) -> int:
+    return record.seq
 
 
-def run_of(fixed: Row, moving: Row, fetch: Fetch) -> Run:
-    """The header of two checked halves."""
-    (run_id, generation, workflow, version, digest, inputs, cwd, file) = fixed[:8]
-    (created, started_by, start_key, labels, queue, priority, format_) = fixed[8:]
-    (status, fence, revision, updated, finished, wake_at, outputs, error, step) = moving[:9]
-    (cancel, claims, executions, tokens, cost_usd, retry_base) = moving[9:15]
-    return Run(
-        run_id=run_id,
-        generation=generation,
-        workflow=workflow,
-        version=version,
-        digest=digest,
-        status=_STATUSES[status],
-        inputs=whole(inputs, fetch) or "",
-        cwd=cwd,
-        file=file,
-        fence=fence,
-        revision=revision,
-        created=created,
-        updated=updated,
-        finished=finished,
-        wake_at=wake_at,
-        lease=_lease_of(run_id, fence, moving[17:]),
-        outputs=whole(outputs, fetch),
-        error=whole(error, fetch),
-        step=step,
-        started_by=started_by,
-        start_key=start_key,
-        labels=tuple(json.loads(labels)),
-        queue=queue,
-        priority=priority,
-        cancel_requested=bool(cancel),
-        claims_without_progress=claims,
-        step_executions=executions,
-        tokens=tokens,
-        cost_usd=cost_usd,
-        retry_base=retry_base,
-        format=format_,
-    )
+def _claimed_seq(body: str) -> int | str:
+    """The seq that a damaged body still shows, to name the place."""
+    found = re.match(r'\{"seq": ?(\d+)', body)
+    return int(found[1]) if found else "?"
 
 
-def record_row(key: int, record: Record, keep: Keep) -> Row:
-    """A journal record as its columns RECORD."""
-    value, error, saves, usage = record.value, record.error, record.saves, record.usage
-    if value is not None and len(value) > INLINE:
-        value = stored(value, keep, INLINE)  # type: ignore[assignment]
-    if error is not None or saves is not None or usage is not None:
-        error, saves, usage = (stored(text, keep, INLINE) for text in (error, saves, usage))  # type: ignore[assignment]
-    row = (
-        key,
-        record.seq,
-        record.path,
-        record.mark.value,
-        record.attempt,
-        record.verb,
-        float(record.at),
-        record.fence,
-        None if record.started is None else float(record.started),
-        record.worker,
-        record.policy,
-        record.key,
-        record.input_sha,
-        record.log,
-        value,
-        error,
-        saves,
-        usage,
-    )
-    return (*row, crc32(ascii(row).encode("ascii")))
+def _bytes(text: str | None) -> bytes:
+    return b"" if text is None else text.encode("utf-8", "surrogatepass")
 
 
-def record_of(run_id: str, row: Row, expected: int, fetch: Fetch) -> Record:
-    """The record of a row, which must be the one with the expected seq and as it was written."""
-    row = unbound(row)
-    seq = row[1]
-    if seq != expected:
-        raise CheckpointCorrupt(what=f"record {expected} of run {run_id} is missing", run_id=run_id, seq=expected)
-    if crc32(ascii(row[:-1]).encode("ascii")) != row[-1]:
-        what = f"record {seq} of run {run_id} does not match its checksum"
-        raise CheckpointCorrupt(what=what, run_id=run_id, seq=seq)
-    (_, _, path, mark, attempt, verb, at, fence, started, worker, policy, key, input_sha, log) = row[:14]
-    value, error, saves, usage = row[14:18]
-    if bytes in map(type, row):
-        value, error, saves, usage = (whole(text, fetch) for text in (value, error, saves, usage))
-    return Record(
-        seq=seq,
-        path=path,
-        mark=_MARKS[mark],
-        attempt=attempt,
-        verb=verb,
-        at=at,
-        fence=fence,
-        started=started,
-        worker=worker,
-        policy=policy,
-        key=key,
-        input_sha=input_sha,
-        value=value,
-        error=error,
-        saves=saves,
-        usage=usage,
-        log=log,
-    )
+def _body(noun: object) -> bytes:
+    try:
+        return _encode(noun)
+    except UnicodeEncodeError:  # msgspec knows no lone surrogates; json escapes them
+        return json.dumps(msgspec.to_builtins(noun)).encode("ascii")
 
 
-def note_row(key: int, seq: int, note: Note, keep: Keep) -> Row:
-    """An event as its columns NOTE."""
-    row = (key, seq, float(note.at), note.type, note.by, note.comment, stored(note.data, keep, INLINE))
-    return (*row, checksum(*row))
-
-
-def note_of(run_id: str, row: Row, expected: int, fetch: Fetch) -> Note:
-    """The event of a row, which must be the one with the expected seq and as it was written."""
-    row = unbound(row)
-    _, seq, at, type_, by, comment, data, row_sum = row
-    if seq != expected or checksum(*row[:-1]) != row_sum:
-        raise CheckpointCorrupt(what=f"event {expected} of run {run_id} is missing or damaged", run_id=run_id)
-    return Note(seq=seq, at=at, type=type_, by=by, comment=comment, data=whole(data, fetch))
-
-
-def definition_row(definition: Definition) -> Row:
-    """A definition as its columns."""
-    row = (
-        definition.digest,
-        definition.name,
-        definition.version,
-        definition.canonical,
-        definition.text,
-        definition.format,
-        definition.file,
-    )
-    return (*row, checksum(*row))
-
-
-def definition_of(row: Row) -> Definition:
-    """The definition of a row, which must be as it was written."""
-    row = unbound(row)
-    digest, name, version, canonical, text, format_, file, row_sum = row
-    if checksum(*row[:-1]) != row_sum:
-        raise CheckpointCorrupt(what=f"the definition {digest} does not match its checksum")
-    return Definition(
-        digest=digest, name=name, version=version, canonical=canonical, text=text, format=format_, file=file
-    )
-
-
-def text_of_blob(sha: bytes, data: bytes | None) -> str:
-    """The text of a large value, which must be there and have the hash it goes by."""
-    if data is None or hashlib.sha256(data).digest() != sha:
-        raise CheckpointCorrupt(what=f"the large value {sha.hex()} is missing or damaged")
-    return data.decode("utf-8", "surrogatepass")
-
-
-def _lease_row(lease: Lease) -> Row:
-    return (lease.owner, lease.token, float(lease.acquired), float(lease.expires), _holder_text(lease.holder))
-
-
-def _lease_of(run_id: str, fence: int, columns: Sequence[Any]) -> Lease | None:
-    owner, token, acquired, expires, holder = columns
-    if token is None:
-        return None
-    return Lease(
-        run_id=run_id,
-        owner=owner,
-        token=token,
-        fence=fence,
-        acquired=acquired,
-        expires=expires,
-        holder=Holder(*json.loads(holder)),
-    )
-
-
-def _holder_text(holder: Holder) -> str:
-    return json.dumps([holder.host, holder.boot, holder.pid, holder.start])
+def _noun(body: str, kind: type[_T], what: str) -> _T:
+    try:
+        return _DECODERS[kind](body)  # type: ignore[no-any-return]
+    except msgspec.ValidationError:
+        raise CheckpointCorrupt(what=what) from None
+    except msgspec.DecodeError:
+        return msgspec.convert(json.loads(body), kind)

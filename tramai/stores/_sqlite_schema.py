@@ -2,6 +2,8 @@
 
 The format's number is the file's `user_version`; the number n is reached by running the first n migrations.
 sqlite-utils is imported only here and only when a file is made or migrated: it costs more than a whole short run.
+
+A row's `body` is the JSON text of the noun it keeps, and `sum` its checksum; the other columns are what SQL must see.
 """
 
 from __future__ import annotations
@@ -14,86 +16,17 @@ from typing import Any
 APPLICATION_ID = 0x7452414D
 """Tells our files from other programs' (`tRAM`)."""
 
-FIXED = {
-    "run_id": str,
-    "generation": str,
-    "workflow": str,
-    "version": str,
-    "digest": str,
-    "inputs": str,
-    "cwd": str,
-    "file": str,
-    "created": float,
-    "started_by": str,
-    "start_key": str,
-    "labels": str,
-    "queue": str,
-    "priority": int,
-    "format": int,
-}
-"""Columns of a header that hardly ever change, in order."""
-
-MOVING = {
-    "status": str,
-    "fence": int,
-    "revision": int,
-    "updated": float,
-    "finished": float,
-    "wake_at": float,
-    "outputs": str,
-    "error": str,
-    "step": str,
-    "cancel_requested": int,
-    "claims": int,
-    "step_executions": int,
-    "tokens": int,
-    "cost_usd": float,
-    "retry_base": int,
-    "last_seq": int,
-    "last_note": int,
-    "lease_owner": str,
-    "lease_token": str,
-    "lease_acquired": float,
-    "lease_expires": float,
-    "lease_holder": str,
-}
-"""Columns of a header that a write may change, in order."""
-
-RECORD = (
-    *("run", "seq", "path", "mark", "attempt", "verb", "at", "fence", "started", "worker", "policy", "key"),
-    *("input_sha", "log", "value", "error", "saves", "usage", "sum"),
-)
-"""Columns of a journal record, in order."""
-
-NOTE = ("run", "seq", "at", "type", "by", "comment", "data", "sum")
-"""Columns of an event, in order."""
-
-
-def _first(db: Any) -> None:
-    """Format 1."""
-    columns = {"id": int, "reversed": bytes, **FIXED, "fixed_sum": int, **MOVING, "sum": int}
-    needed = {"reversed", "run_id", "workflow", "created", "fixed_sum", "status", "fence", "revision", "sum"}
-    db["run"].create(columns, pk="id", not_null=needed)
-    for statement in _FIRST.split(";"):
-        db.execute(statement)
-
-
-# A journal is read and written run by run in order, so its rows stand in that order (WITHOUT ROWID). `run` is the
-# header's small `id`, not the run's long name. Large values stand once in `blob`, under the SHA-256 of their bytes.
-_FIRST = """
+# `slot` is 0 for the completed record of a path and its seq for all others, so that the key itself allows a path to be
+# completed once: an index for that alone would cost every commit a page more. `run` is the small `id` of the run's row.
+# `value` stands beside `body` so that a long one is not escaped twice. `head` is apart from `run` because every commit
+# writes it. Large texts stand once, in `blob`, under the SHA-256 of their bytes.
+_TABLES = """
 CREATE TABLE record (
-    run INTEGER NOT NULL, seq INTEGER NOT NULL, path TEXT NOT NULL, mark TEXT NOT NULL, attempt INTEGER NOT NULL,
-    verb TEXT NOT NULL, at REAL NOT NULL, fence INTEGER NOT NULL, started REAL, worker TEXT, policy TEXT, key TEXT,
-    input_sha TEXT, log TEXT, value TEXT, error TEXT, saves TEXT, usage TEXT, sum INTEGER NOT NULL,
-    PRIMARY KEY (run, seq)) WITHOUT ROWID;
-CREATE UNIQUE INDEX record_completed_once ON record (run, path) WHERE mark = 'completed';
+    run INTEGER NOT NULL, path TEXT NOT NULL, slot INTEGER NOT NULL, value TEXT, body TEXT NOT NULL,
+    sum INTEGER NOT NULL, PRIMARY KEY (run, path, slot)) WITHOUT ROWID;
 CREATE TABLE note (
-    run INTEGER NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL, type TEXT NOT NULL, by TEXT, comment TEXT, data TEXT,
-    sum INTEGER NOT NULL, PRIMARY KEY (run, seq)) WITHOUT ROWID;
-CREATE TABLE blob (sha BLOB PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE definition (
-    digest TEXT PRIMARY KEY, name TEXT NOT NULL, version TEXT NOT NULL, canonical TEXT NOT NULL, text TEXT NOT NULL,
-    format TEXT NOT NULL, file TEXT, sum INTEGER NOT NULL);
+    run INTEGER NOT NULL, seq INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL,
+    PRIMARY KEY (run, seq)) WITHOUT ROWID;
 CREATE TABLE label (
     name TEXT NOT NULL, created REAL NOT NULL, run_id TEXT NOT NULL, run INTEGER NOT NULL,
     PRIMARY KEY (name, created DESC, run_id DESC)) WITHOUT ROWID;
@@ -104,6 +37,42 @@ CREATE INDEX run_newest ON run (created DESC, run_id DESC);
 CREATE INDEX run_of_workflow ON run (workflow, created DESC, run_id DESC);
 CREATE INDEX run_in_status ON run (status, created DESC, run_id DESC);
 CREATE INDEX run_due ON run (wake_at) WHERE status = 'sleeping'"""
+
+_RUN = {
+    "id": int,
+    "run_id": str,
+    "reversed": bytes,
+    "workflow": str,
+    "status": str,
+    "created": float,
+    "start_key": str,
+    "wake_at": float,
+    "body": str,
+    "sum": int,
+}
+_HEAD = {
+    "run": int,
+    "fence": int,
+    "lease_token": str,
+    "lease_owner": str,
+    "lease_expires": float,
+    "last_seq": int,
+    "last_note": int,
+    "body": str,
+    "sum": int,
+}
+_MAY_BE_NULL = {"start_key", "wake_at", "lease_token", "lease_owner", "lease_expires", "id", "run"}
+
+
+def _first(db: Any) -> None:
+    """Format 1."""
+    for name, columns, key in (("run", _RUN, "id"), ("head", _HEAD, "run")):
+        db[name].create(columns, pk=key, not_null=set(columns) - _MAY_BE_NULL)
+    db["blob"].create({"sha": str, "data": bytes}, pk="sha", not_null={"data"})
+    db["definition"].create({"digest": str, "body": str, "sum": int}, pk="digest", not_null={"body", "sum"})
+    for statement in _TABLES.split(";"):
+        db.execute(statement)
+
 
 MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first,)
 """What makes format n+1 of format n; each is given a `sqlite_utils.Database`."""

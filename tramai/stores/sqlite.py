@@ -6,221 +6,183 @@ only if the UPDATE of the run's header, in the same transaction, still finds the
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sqlite3
-import threading
-from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ..errors import CheckpointConflict, CheckpointCorrupt, LeaseLost, NotFound, StoreUnavailable, TramaiError
+from ..errors import CheckpointConflict, CheckpointCorrupt, LeaseLost, NotFound, StoreUnavailable
 from ..store import Change, Definition, Holder, Lease, NewRun, Note, Record, Run, RunExists, Status
 from . import _rules
-from . import _sqlite_file as file
+from . import _sqlite_file as place
 from . import _sqlite_rows as rows
 from . import _sqlite_schema as schema
+from ._sqlite_connection import Connection, public
 
-_T = TypeVar("_T")
-Execute = Callable[..., sqlite3.Cursor]
+_HEADER = ", ".join([f"run.{name}" for name in rows.RUN] + [f"head.{name}" for name in rows.HEAD])
+_KEYS = "run.id, run.created, CAST(run.run_id AS BLOB)"
+_GET = f"SELECT {_HEADER} FROM run JOIN head ON head.run=run.id WHERE run.run_id=?"  # noqa: S608 (constants)
+_GET_BY_KEY = f"SELECT {_HEADER} FROM run JOIN head ON head.run=run.id WHERE run.id=?"  # noqa: S608 (constants)
+_GET_HEAD = """SELECT head.run, head.last_seq, head.last_note, head.body, head.sum
+    FROM run JOIN head ON head.run=run.id WHERE run.run_id=?"""
 
-_FIXED = ", ".join(schema.FIXED)
-_MOVING = ", ".join(schema.MOVING)
-_HEADER = f"id, {_FIXED}, fixed_sum, {_MOVING}, sum"
-_SET_ALL = ", ".join(f"{name}=?" for name in (*schema.FIXED, "fixed_sum", *schema.MOVING, "sum"))
+# The fence: who lost the lease, or let it expire, changes no row here, and then the whole transaction is taken back.
+_IF_HELD = "WHERE run=? AND fence=? AND lease_token=? AND lease_owner=? AND lease_expires>?"
+_SET_HEAD = f"UPDATE head SET {', '.join(f'{name}=?' for name in rows.HEAD)} "  # noqa: S608 (constants)
+_SET_HEAD_IF_HELD = _SET_HEAD + _IF_HELD
+_SET_RUN = f"UPDATE run SET {', '.join(f'{name}=?' for name in rows.RUN[1:])} WHERE id=?"  # noqa: S608 (constants)
+# What nearly every commit does, in one statement: nothing is read when nobody wrote since this process last did.
+_GO_ON = f"UPDATE head SET last_seq=?, last_note=?, body=?, sum=? {_IF_HELD} AND last_seq=? AND body=?"  # noqa: S608
 
-# The fence: whoever lost the lease, or let it expire, changes no row, and the whole transaction is taken back.
-_IF_HELD = "WHERE id=? AND fence=? AND lease_token=? AND lease_owner=? AND lease_expires>?"
-
-# What most commits change, and no index knows of: two pages written instead of six.
-_PROGRESS = f"""UPDATE run SET revision=?, updated=?, step=?, claims=?, step_executions=?, tokens=?, cost_usd=?,
-    last_seq=?, last_note=?, sum=? {_IF_HELD}"""  # noqa: S608 (constants)
-_REWRITE = f"UPDATE run SET {_SET_ALL} "  # noqa: S608 (constants)
-_GET = f"SELECT {_HEADER} FROM run WHERE run_id=?"  # noqa: S608 (constants)
-_GET_BY_ROW = f"SELECT {_HEADER} FROM run WHERE id=?"  # noqa: S608 (constants)
-_GET_MOVING = f"SELECT id, {_MOVING}, sum FROM run WHERE run_id=?"  # noqa: S608 (constants)
-_ADD_RUN = (
-    f"INSERT INTO run (reversed, {_HEADER}) VALUES ({', '.join('?' * (len(schema.FIXED) + len(schema.MOVING) + 4))})"  # noqa: S608
-)
-_ADD_RECORD = f"INSERT INTO record VALUES ({', '.join('?' * len(schema.RECORD))})"  # noqa: S608 (constants)
-_ADD_NOTE = f"INSERT INTO note VALUES ({', '.join('?' * len(schema.NOTE))})"  # noqa: S608 (constants)
-_ADD_DEFINITION = "INSERT INTO definition VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING"
-_JOURNAL = f"SELECT {', '.join(schema.RECORD)} FROM record WHERE run=? ORDER BY seq"  # noqa: S608 (constants)
-_NOTES = f"SELECT {', '.join(schema.NOTE)} FROM note WHERE run=? ORDER BY seq"  # noqa: S608 (constants)
+_KNOWN = 256
+_ADD_RUN = f"INSERT INTO run ({', '.join(rows.RUN)}, reversed) VALUES ({'?, ' * len(rows.RUN)}?)"  # noqa: S608
+_ADD_HEAD = f"INSERT INTO head ({', '.join(rows.HEAD)}, run) VALUES ({'?, ' * len(rows.HEAD)}?)"  # noqa: S608
+_ADD_RECORD = "INSERT INTO record (run, path, slot, value, body, sum) VALUES (?, ?, ?, ?, ?, ?)"
+_ADD_NOTE = "INSERT INTO note (run, seq, body, sum) VALUES (?, ?, ?, ?)"
+_ADD_BLOB = "INSERT INTO blob (sha, data) VALUES (?, ?) ON CONFLICT (sha) DO NOTHING"
 
 
 class Sqlite:
-    """A store in one SQLite file, shared by the processes of one host. One connection, safe for all threads."""
+    """A store in one SQLite file, shared by the processes of one host."""
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:
         """Open the file, and make it (and its folder) if need be; NotFound instead with `create=False`."""
-        path = file.default_path(where)
+        path = place.default_path(where)
         self.url = f"sqlite:{path}"
-        self._mutex = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
         self._faults: tuple[Mapping[str, str], ...] = ()
-        file.prepare(path, create=create)
+        place.prepare(path, create=create)
         try:
-            self._lock = file.Lock(f"{path}.lock")
+            lock = place.Lock(f"{path}.lock")
             if not os.path.exists(path):
-                with file.locked(self._lock):
+                with place.locked(lock):
                     if not os.path.exists(path):
                         schema.build(path)
         except OSError as error:
             hint = "check the permissions of its folder"
             raise StoreUnavailable(what=f"{path!r} cannot be written ({error.strerror})", hint=hint) from None
         except sqlite3.Error as error:
-            raise file.public(error) from None
-        self._connection = file.connect(path, self._lock)
-        self._cursor = self._connection.cursor()
-        self._writing = _Writing(self)
-
-    # -- runs and leases
+            raise public(error) from None
+        self._connection = Connection(path, lock)
+        self._execute = self._connection.execute
+        self._known: dict[str, rows.Head] = {}
 
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it; see `Store.create`."""
         _rules.check_new(new, owner, ttl)
-        with self._writing as execute:
+        with self._connection as execute:
             if new.start_key is not None:
-                found = execute("SELECT run_id FROM run WHERE start_key=?", (new.start_key,)).fetchone()
+                found = execute("SELECT id FROM run WHERE start_key=?", (new.start_key,)).fetchone()
                 if found is not None:
-                    return self._header(rows.unbound(found)[0])[1], None
+                    return self._whole(rows.header_of(execute(_GET_BY_KEY, found).fetchone())[0]), None
             if execute("SELECT 1 FROM run WHERE run_id=?", (new.run_id,)).fetchone() is not None:
                 raise RunExists(run_id=new.run_id)
             run = _rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
             (key,) = execute("SELECT coalesce(max(id), 0) + 1 FROM run").fetchone()
-            execute(_ADD_RUN, (rows.reversed_id(run.run_id), *self._header_row(key, run, 0, 0)))
-            execute(_ADD_DEFINITION, rows.definition_row(new.definition))
+            lean = rows.lean(run, self._keep)
+            execute(_ADD_RUN, (*rows.run_row(key, lean), rows.reversed_id(run.run_id)))
+            execute(_ADD_HEAD, (*rows.head_row(lean, rows.head(key, lean, 0, 0)), key))
             for label in set(new.labels):
-                execute("INSERT INTO label VALUES (?, ?, ?, ?)", (label, float(run.created), run.run_id, key))
+                execute("INSERT INTO label VALUES (?, ?, ?, ?)", (label, run.created, run.run_id, key))
+            self._define(new.definition)
         return run, run.lease
 
     def claim(self, run_id: str, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
         """Take the lease; see `Store.claim`."""
         _rules.check_claim(run_id, owner, ttl)
-        with self._writing:
-            key, run, last_seq, last_note = self._header(run_id)
-            after, lease = _rules.claimed(run, owner=owner, holder=holder, ttl=ttl, now=now)
-            self._rewrite(key, after, last_seq, last_note)
-        return replace(after, status=run.status), lease
+        with self._connection:
+            before, head = self._header(run_id)
+            run, lease = _rules.claimed(before, owner=owner, holder=holder, ttl=ttl, now=now)
+            self._rewrite(run, head)
+            return replace(self._whole(run), status=before.status), lease
 
     def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
         """Extend the lease from now; see `Store.renew`."""
         _rules.check_ttl(ttl)
-        with self._writing:
-            key, run, last_seq, last_note = self._header_or_lost(lease)
+        with self._connection:
+            run, head = self._header_or_lost(lease)
             renewed = _rules.renewed(run.lease, lease, ttl=ttl, now=now)
-            self._rewrite(key, replace(run, lease=renewed), last_seq, last_note)
+            self._rewrite(replace(run, lease=renewed), head)
         return renewed
 
     def release(self, lease: Lease, *, now: float) -> None:
         """Give the lease back; see `Store.release`."""
-        with self._writing:
+        with self._connection:
             try:
-                key, run, last_seq, last_note = self._header(lease.run_id)
+                run, head = self._header(lease.run_id)
             except NotFound:
                 return
             if _rules.gives_back(run.lease, lease, now=now):
-                self._rewrite(key, replace(run, lease=None), last_seq, last_note)
-
-    def request_cancel(self, run_id: str, note: Note, *, now: float) -> Run:
-        """Record the wish to cancel; see `Store.request_cancel`."""
-        with self._writing:
-            key, run, last_seq, last_note = self._header(run_id)
-            after = _rules.cancelled(run, now=now)
-            self._rewrite(key, after, last_seq, last_note + 1)
-            self._append(key, last_seq, (), last_note, (note,))
-        return after
-
-    # -- the journal
+                self._rewrite(replace(run, lease=None), head)
 
     def commit(self, lease: Lease, change: Change) -> int:
         """Apply a change under the lease; see `Store.commit`."""
-        if not _is_progress(change):
-            return self._commit_header(lease, change)
-        now, records, notes = float(change.now), change.records, change.notes
-        with self._writing as execute:
-            row = execute(_GET_MOVING, (lease.run_id,)).fetchone()
-            if row is None:
-                raise LeaseLost
-            key, *moving, moving_sum = rows.unbound(row)
-            rows.check_moving(lease.run_id, key, tuple(moving), moving_sum)
-            last_seq, last_note = moving[15], moving[16]
-            revision = moving[2] + 1
-            moving[2:4] = revision, now
-            if change.step is not None:
-                moving[8] = change.step
-            if records:
-                moving[10] = 0
-            if change.step_executions is not None:
-                moving[11] = change.step_executions
-            if change.tokens is not None:
-                moving[12] = change.tokens
-            if change.cost_usd is not None:
-                moving[13] = float(change.cost_usd)
-            moving[15:17] = last_seq + len(records), last_note + len(notes)
-            set_to = (revision, now, moving[8], *moving[10:14], *moving[15:17], rows.checksum(key, *moving))
-            if execute(_PROGRESS, (*set_to, key, lease.fence, lease.token, lease.owner, now)).rowcount != 1:
-                raise LeaseLost
-            self._append(key, last_seq, records, last_note, notes)
-        return int(revision)
+        with self._connection:
+            if _goes_on(change):
+                after = self._go_on(lease, change)
+            else:
+                after = self._turn(lease, change)
+        self._remember(lease.run_id, after)
+        return after.moving.revision
 
     def amend(self, run_id: str, *, revision: int, change: Change) -> int:
         """Apply an operator's change; see `Store.amend`."""
-        with self._writing:
-            key, run, last_seq, last_note = self._header(run_id)
-            after = _rules.amended(run, revision=revision, change=change)
-            self._rewrite(key, after, last_seq + len(change.records), last_note + len(change.notes))
-            self._append(key, last_seq, change.records, last_note, change.notes)
-            self._define(change)
-        return after.revision
+        with self._connection:
+            before, head = self._header(run_id)
+            run = _rules.amended(before, revision=revision, change=rows.lean_change(change, self._keep))
+            self._rewrite(run, head, change)
+        return run.revision
 
-    # -- reading
+    def request_cancel(self, run_id: str, note: Note, *, now: float) -> Run:
+        """Record the wish to cancel; see `Store.request_cancel`."""
+        with self._connection:
+            before, head = self._header(run_id)
+            run = _rules.cancelled(before, now=now)
+            self._rewrite(run, head, Change(now=now, notes=(note,)))
+            return self._whole(run)
 
     def cancel_requested(self, run_id: str) -> bool:
-        """Whether somebody wants it cancelled: one look-up by index."""
-        row = self._read(
-            lambda execute: execute("SELECT cancel_requested FROM run WHERE run_id=?", (run_id,)).fetchone(), run_id
-        )
-        if row is None:
-            raise NotFound(kind="run", name=run_id)
-        return bool(row[0])
+        """Whether somebody wants it cancelled: one small row by index."""
+        return self._connection.read(lambda: self._head(run_id), run_id).moving.cancel_requested
 
     def get(self, run_id: str) -> Run:
         """The header, checked against its checksums."""
-        return self._read(lambda execute: self._header(run_id)[1], run_id)
+        return self._connection.read(lambda: self._whole(self._header(run_id)[0]), run_id)
 
     def journal(self, run_id: str) -> tuple[Record, ...]:
-        """All records in order, each checked against its checksum, and all of them there."""
+        """All records in order, each checked against its checksum, and none missing."""
 
-        def work(execute: Execute) -> tuple[Record, ...]:
-            key, _, last_seq, _ = self._header(run_id)
-            found = execute(_JOURNAL, (key,)).fetchall()
-            _check_count(run_id, "record", len(found), last_seq)
-            return tuple(rows.record_of(run_id, row, seq, self._fetch) for seq, row in enumerate(found, 1))
+        def work() -> tuple[Record, ...]:
+            head = self._head(run_id)
+            found = self._execute("SELECT run, value, body, sum FROM record WHERE run=?", (head.key,)).fetchall()
+            records = [rows.record_of(run_id, row, self._fetch) for row in found]
+            return rows.in_order(run_id, records, head.last_seq)
 
-        return self._read(work, run_id)
+        return self._connection.read(work, run_id)
 
     def notes(self, run_id: str) -> tuple[Note, ...]:
         """The event list in order, checked likewise."""
 
-        def work(execute: Execute) -> tuple[Note, ...]:
-            key, _, _, last_note = self._header(run_id)
-            found = execute(_NOTES, (key,)).fetchall()
-            _check_count(run_id, "event", len(found), last_note)
+        def work() -> tuple[Note, ...]:
+            head = self._head(run_id)
+            query = "SELECT run, body, sum FROM note WHERE run=? ORDER BY seq"
+            found = self._execute(query, (head.key,)).fetchall()
+            if len(found) != head.last_note:
+                text = f"run {run_id} has {len(found)} of its {head.last_note} events"
+                raise CheckpointCorrupt(what=text, run_id=run_id)
             return tuple(rows.note_of(run_id, row, seq, self._fetch) for seq, row in enumerate(found, 1))
 
-        return self._read(work, run_id)
+        return self._connection.read(work, run_id)
 
     def definition(self, digest: str) -> Definition:
         """The source first kept for a digest."""
-        row = self._read(lambda execute: execute("SELECT * FROM definition WHERE digest=?", (digest,)).fetchone())
+        query = "SELECT body, sum FROM definition WHERE digest=?"
+        row = self._connection.read(lambda: self._execute(query, (digest,)).fetchone())
         if row is None:
             raise NotFound(kind="definition", name=digest)
-        return rows.definition_of(row)
+        return rows.definition_of(digest, row)
 
     def page(
         self,
@@ -232,32 +194,26 @@ class Sqlite:
         label: str | None = None,
     ) -> tuple[tuple[Run, ...], str | None]:
         """Newest first, by index; see `Store.page`."""
-        place = _rules.cursor_place(after)
         filters = {"run.status": status and status.value, "run.workflow": workflow, "label.name": label}
         given = {name: value for name, value in filters.items() if value is not None}
-        source = "run" if label is None else "label JOIN run ON run.id=label.run"
-        order = "run" if label is None else "label"
-        conditions = "".join(f" AND {name}=?" for name in given)
-        query = f"""SELECT run.id, run.created, CAST(run.run_id AS BLOB) FROM {source}
-            WHERE ({order}.created, {order}.run_id) < (?, ?){conditions}
-            ORDER BY {order}.created DESC, {order}.run_id DESC LIMIT ?"""  # noqa: S608 (constants)
+        values = (*_rules.cursor_place(after), *given.values(), limit + 1)
+        query = _page_query(tuple(given))
 
-        def work(execute: Execute) -> tuple[tuple[Run, ...], str | None]:
-            found = execute(query, (*place, *given.values(), limit + 1)).fetchall()
+        def work() -> tuple[tuple[Run, ...], str | None]:
+            found = self._page_rows(query, values)
             runs, faults = [], []
-            for key, _, name in found[:limit]:
+            for run_id, _, row in found[:limit]:
                 try:
-                    runs.append(self._run_by_row(key))
-                except (CheckpointCorrupt, sqlite3.DatabaseError) as error:
-                    what = error if isinstance(error, TramaiError) else file.public(error)
-                    faults.append({"run_id": name.decode("utf-8", "replace"), "what": what.message})
+                    if isinstance(row, sqlite3.Error):
+                        raise public(row, run_id)
+                    runs.append(self._whole(rows.header_of(row)[0]))
+                except CheckpointCorrupt as error:
+                    faults.append({"run_id": run_id, "what": error.message})
             self._faults = tuple(faults)
-            if len(found) <= limit:
-                return tuple(runs), None
-            _, created, name = found[limit - 1]
-            return tuple(runs), _rules.cursor_text(created, name.decode("utf-8", "surrogatepass"))
+            more = 0 < limit < len(found)
+            return tuple(runs), _rules.cursor_text(found[limit - 1][1], found[limit - 1][0]) if more else None
 
-        return self._read(work)
+        return self._connection.read(work)
 
     def faults(self) -> tuple[Mapping[str, str], ...]:
         """Bad headers met by the last `page`."""
@@ -267,187 +223,147 @@ class Sqlite:
         """Ids that end with the text, by an index of the ids read backwards."""
         start = rows.reversed_id(suffix)
         query = "SELECT run_id FROM run WHERE reversed >= ? AND reversed < ? ORDER BY reversed LIMIT ?"
-        found = self._read(lambda execute: execute(query, (start, start + b"\xff", limit)).fetchall())
+        found = self._connection.read(lambda: self._execute(query, (start, start + b"\xff", limit)).fetchall())
         return tuple(rows.unbound(row)[0] for row in found)
 
     def close(self) -> None:
-        """Close the file; the last one to close it folds the log back into it, which takes its turn like a write."""
-        with self._mutex:
-            connection, self._connection = self._connection, None
-            if connection is None:
-                return
-            with file.locked(self._lock):
-                connection.close()
-            self._lock.close()
+        """Give the file back."""
+        self._connection.close()
 
-    def __del__(self) -> None:
-        # A connection that Python collects is closed all the same, but without waiting for its turn.
-        with contextlib.suppress(Exception):
-            self.close()
+    # What follows runs inside a transaction.
 
-    # -- inside a transaction
+    def _go_on(self, lease: Lease, change: Change) -> rows.Head:
+        """A commit that touches only what moves."""
+        change = rows.lean_change(change, self._keep)
+        known = self._known.get(lease.run_id)
+        after = None if known is None else self._move(known, lease, change)
+        if known is None or after is None:
+            try:
+                known = self._head(lease.run_id)
+            except NotFound:
+                raise LeaseLost from None
+            after = self._move(known, lease, change)
+        if after is None:
+            raise LeaseLost
+        self._append(known, change)
+        return after
 
-    def _commit_header(self, lease: Lease, change: Change) -> int:
-        """A commit that changes more than progress: the whole header is written, under the same fence."""
-        with self._writing as execute:
-            key, run, last_seq, last_note = self._header_or_lost(lease)
-            after = _rules.changed(run, change)
-            last = last_seq + len(change.records), last_note + len(change.notes)
-            values = self._header_row(key, after, *last)[1:]
-            fence = (key, lease.fence, lease.token, lease.owner, float(change.now))
-            if execute(_REWRITE + _IF_HELD, (*values, *fence)).rowcount != 1:
-                raise LeaseLost
-            self._append(key, last_seq, change.records, last_note, change.notes)
-            self._define(change)
-        return after.revision
+    def _move(self, before: rows.Head, lease: Lease, change: Change) -> rows.Head | None:
+        """Write the moving half, if it is still as before and the lease current; None when it was not written."""
+        after = before.after(_rules.progressed(before.moving, change), change)
+        values = (after.last_seq, after.last_note, after.body, after.sum)
+        held = (before.key, lease.fence, lease.token, lease.owner, change.now)
+        written = self._execute(_GO_ON, (*values, *held, before.last_seq, before.body)).rowcount
+        return after if written == 1 else None
 
-    def _append(
-        self, key: int, last_seq: int, records: tuple[Record, ...], last_note: int, notes: tuple[Note, ...]
-    ) -> None:
-        _rules.follows(last_seq, records)
-        execute, keep = self._execute, self._keep
+    def _turn(self, lease: Lease, change: Change) -> rows.Head:
+        """A commit that changes what runs are looked up by, or the lease: the whole header, under the same fence."""
+        before, head = self._header_or_lost(lease)
+        run = _rules.changed(before, rows.lean_change(change, self._keep))
+        after = rows.head(head.key, run, head.last_seq + len(change.records), head.last_note + len(change.notes))
+        held = (head.key, lease.fence, lease.token, lease.owner, change.now)
+        if self._execute(_SET_HEAD_IF_HELD, (*rows.head_row(run, after), *held)).rowcount != 1:
+            raise LeaseLost
+        self._set_run(head.key, run)
+        self._append(head, change)
+        return after
+
+    def _rewrite(self, run: Run, head: rows.Head, change: Change | None = None) -> None:
+        """Write a header that was read in this transaction, and so cannot have changed since."""
+        if change is None:
+            change = Change(now=run.updated)
+        after = rows.head(head.key, run, head.last_seq + len(change.records), head.last_note + len(change.notes))
+        self._execute(_SET_HEAD + "WHERE run=?", (*rows.head_row(run, after), head.key))
+        self._set_run(head.key, run)
+        self._append(head, change)
+
+    def _set_run(self, key: int, run: Run) -> None:
+        self._execute(_SET_RUN, (*rows.run_row(key, run)[1:], key))
+
+    def _append(self, before: rows.Head, change: Change) -> None:
+        _rules.follows(before.last_seq, change.records)
+        execute, key, keep = self._execute, before.key, self._keep
         try:
-            for record in records:
+            for record in change.records:
                 execute(_ADD_RECORD, rows.record_row(key, record, keep))
         except sqlite3.IntegrityError:
             raise CheckpointConflict from None  # the path is completed already
-        for seq, note in enumerate(notes, last_note + 1):
-            execute(_ADD_NOTE, rows.note_row(key, seq, note, keep))
-
-    def _define(self, change: Change) -> None:
+        for seq, note in enumerate(change.notes, before.last_note + 1):
+            execute(_ADD_NOTE, rows.note_row(key, replace(note, seq=seq), keep))
         if change.definition is not None:
-            self._execute(_ADD_DEFINITION, rows.definition_row(change.definition))
+            self._define(change.definition)
 
-    def _header(self, run_id: str) -> tuple[int, Run, int, int]:
-        """Row id, header, last seq of the journal and of the event list."""
+    def _header(self, run_id: str) -> tuple[Run, rows.Head]:
+        """The header, large texts still apart."""
         row = self._execute(_GET, (run_id,)).fetchone()
         if row is None:
             raise NotFound(kind="run", name=run_id)
-        key, fixed, moving = rows.split(row)
-        return key, rows.run_of(fixed, moving, self._fetch), moving[15], moving[16]
+        return rows.header_of(row)
 
-    def _header_or_lost(self, lease: Lease) -> tuple[int, Run, int, int]:
+    def _header_or_lost(self, lease: Lease) -> tuple[Run, rows.Head]:
         try:
             return self._header(lease.run_id)
         except NotFound:
             raise LeaseLost from None
 
-    def _run_by_row(self, key: int) -> Run:
-        _, fixed, moving = rows.split(self._execute(_GET_BY_ROW, (key,)).fetchone())
-        return rows.run_of(fixed, moving, self._fetch)
+    def _head(self, run_id: str) -> rows.Head:
+        row = self._execute(_GET_HEAD, (run_id,)).fetchone()
+        if row is None:
+            raise NotFound(kind="run", name=run_id)
+        return rows.head_of(run_id, row)
 
-    def _header_row(self, key: int, run: Run, last_seq: int, last_note: int) -> tuple[Any, ...]:
-        fixed = rows.fixed_row(run, self._keep)
-        moving = rows.moving_row(run, last_seq, last_note, self._keep)
-        return (key, *fixed, rows.checksum(key, *fixed), *moving, rows.checksum(key, *moving))
+    def _remember(self, run_id: str, head: rows.Head) -> None:
+        """Spare the next commit a reading: it is written only if the row still is exactly this."""
+        if len(self._known) > _KNOWN:
+            self._known.clear()
+        self._known[run_id] = head
 
-    def _rewrite(self, key: int, run: Run, last_seq: int, last_note: int) -> None:
-        """Write a header that was read in this transaction, and so cannot have changed since."""
-        self._execute(_REWRITE + "WHERE id=?", (*self._header_row(key, run, last_seq, last_note)[1:], key))
+    def _whole(self, run: Run) -> Run:
+        return rows.whole(run, self._fetch)
 
-    def _keep(self, sha: bytes, data: bytes) -> None:
-        self._execute("INSERT INTO blob VALUES (?, ?) ON CONFLICT (sha) DO NOTHING", (sha, data))
+    def _define(self, definition: Definition) -> None:
+        if self._execute("SELECT 1 FROM definition WHERE digest=?", (definition.digest,)).fetchone() is None:
+            values = rows.definition_row(definition)
+            self._execute("INSERT INTO definition (digest, body, sum) VALUES (?, ?, ?)", values)
 
-    def _fetch(self, sha: bytes) -> str:
-        row = self._execute("SELECT data FROM blob WHERE sha=?", (sha,)).fetchone()
-        return rows.text_of_blob(sha, None if row is None else row[0])
-
-    def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+    def _page_rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[str, float, rows.Row | sqlite3.Error]]:
+        """Id, time of creation, and the row of each run; one by one, and what failed, where the file is damaged."""
         try:
-            return self._cursor.execute(statement, values)
-        except UnicodeEncodeError:
-            return self._cursor.execute(statement, tuple(map(rows.bindable, values)))
-
-    # -- transactions
-
-    def _read(self, work: Callable[[Execute], _T], run_id: str | None = None) -> _T:
-        """Do reading work over one snapshot of the file."""
-        with self._mutex:
-            self._check_open()
-            for _ in file.patiently():
-                with file.retry_when_busy(run_id):
-                    self._execute("BEGIN")
-                    try:
-                        return work(self._execute)
-                    finally:
-                        self._rollback()
-        raise AssertionError("patience ends with an error")
-
-    def _begin(self) -> None:
-        self._mutex.acquire()
-        try:
-            self._check_open()
-            if file.NEEDS_TURNS:
-                self._lock.take()
-            try:
-                for _ in file.patiently():
-                    with file.retry_when_busy():
-                        self._execute("BEGIN IMMEDIATE")
-                        return
-            except BaseException:
-                self._give_turn()
+            found = self._execute(query.format(_HEADER), values).fetchall()
+            return [(*rows.unbound((row[1], row[4])), row) for row in found]
+        except sqlite3.DatabaseError as error:
+            if isinstance(public(error), StoreUnavailable):
                 raise
-        except BaseException:
-            self._mutex.release()
-            raise
+        one_by_one: list[tuple[str, float, rows.Row | sqlite3.Error]] = []
+        for key, created, name in self._execute(query.format(_KEYS), values).fetchall():
+            row: rows.Row | sqlite3.Error
+            try:
+                row = self._execute(_GET_BY_KEY, (key,)).fetchone()
+            except sqlite3.Error as error:
+                row = error
+            one_by_one.append((name.decode("utf-8", "replace"), created, row))
+        return one_by_one
 
-    def _end(self, error: BaseException | None) -> None:
-        try:
-            if error is None:
-                self._execute("COMMIT")
-        except sqlite3.Error as failed:
-            raise file.public(failed) from None
-        finally:
-            self._rollback()  # nothing to do after a commit
-            self._give_turn()
-            self._mutex.release()
-        if isinstance(error, sqlite3.Error):
-            raise file.public(error) from None
+    def _keep(self, sha: str, data: bytes) -> None:
+        self._execute(_ADD_BLOB, (sha, data))
 
-    def _rollback(self) -> None:
-        if self._connection is not None and self._connection.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
-                self._cursor.execute("ROLLBACK")
-
-    def _give_turn(self) -> None:
-        if file.NEEDS_TURNS:
-            self._lock.give()
-
-    def _check_open(self) -> None:
-        if self._connection is None:
-            raise StoreUnavailable(what="it is closed")
+    def _fetch(self, sha: str) -> bytes | None:
+        row = self._execute("SELECT data FROM blob WHERE sha=?", (sha,)).fetchone()
+        return None if row is None else row[0]
 
 
-class _Writing:
-    """`with`: one write transaction, taken back whole when anything is raised inside."""
-
-    def __init__(self, store: Sqlite) -> None:
-        self._store = store
-
-    def __enter__(self) -> Execute:
-        self._store._begin()
-        return self._store._execute
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._store._end(error)
+def _goes_on(change: Change) -> bool:
+    """Whether a change leaves alone what runs are looked up by, the lease and the definition."""
+    return change.status is None and change.wake_at is UNSET and not change.release and change.definition is None
 
 
-def _is_progress(change: Change) -> bool:
+def _page_query(filters: tuple[str, ...]) -> str:
+    """The query of a page, with a gap for the columns; each combination of filters goes down one index."""
+    lead, source = "run", "run JOIN head ON head.run=run.id"
+    if "label.name" in filters:
+        lead, source = "label", "label JOIN run ON run.id=label.run JOIN head ON head.run=run.id"
+    conditions = "".join(f" AND {name}=?" for name in filters)
     return (
-        change.status is None
-        and change.outputs is None
-        and change.error is UNSET
-        and change.wake_at is UNSET
-        and change.finished is None
-        and change.retry_base is None
-        and change.definition is None
-        and not change.release
+        f"SELECT {{}} FROM {source} WHERE ({lead}.created, {lead}.run_id) < (?, ?){conditions} "  # noqa: S608 (constants)
+        f"ORDER BY {lead}.created DESC, {lead}.run_id DESC LIMIT ?"
     )
-
-
-def _check_count(run_id: str, what: str, found: int, wanted: int) -> None:
-    if found != wanted:
-        text = f"run {run_id} has {found} of its {wanted} {what}s"
-        raise CheckpointCorrupt(what=text, run_id=run_id, seq=min(found, wanted) + 1)
