@@ -10,10 +10,11 @@ import json
 import os
 import socket
 import ssl
+import threading
 import time
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tramai import engine, inputs, plan, workflow
 from tramai.errors import Pointer
 from tramai.step import Replay, StepError
 from tramai.steps import _http_body, _http_guard
 from tramai.steps._http_exchange import retry_after
 from tramai.steps.http import Http
+from tramai.stores import open_store
 
 from .step_context import StepContext, made, result_of, run
 
+EXAMPLE = Path(__file__).parent.parent / "workflows" / "http_health.yaml"
 DATA = Path(__file__).parent / "data" / "http"
 
 
@@ -89,6 +93,36 @@ def answer(status: int = 200, body: bytes = b"", **headers: str) -> bytes:
     named = {"content_length": str(len(body)), "connection": "close", **headers}
     lines = [f"HTTP/1.1 {status} Whatever", *(f"{name.replace('_', '-')}: {value}" for name, value in named.items())]
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
+
+
+@contextlib.contextmanager
+def background(whole: bytes) -> Iterator[str]:
+    """A server on a thread of its own, for runs that bring their own loop."""
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError):
+                connection.recv(65536)
+                connection.sendall(whole)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def run_example(given: dict[str, Any]) -> engine.Result:
+    """A run of workflows/http_health.yaml in memory."""
+    made_plan = plan.of(workflow.load(str(EXAMPLE)))
+    return engine.run(made_plan, inputs.bind(made_plan.workflow.inputs, given), store=open_store("memory:"))
 
 
 def fetch(
@@ -965,3 +999,29 @@ def test_settings_of_a_wrong_shape_are_no_step(settings: dict[str, Any]) -> None
 
 def test_an_http_step_needs_an_event_loop() -> None:
     assert made(Http, get=OK).needs_loop()
+
+
+# The example.
+
+
+@pytest.mark.parametrize(
+    ("whole", "status", "health"),
+    [
+        (answer(200, b'{"status": "degraded"}', content_type="application/json"), 200, "degraded"),
+        (answer(200, b"hello", content_type="text/plain"), 200, "ok"),
+        (answer(204), 204, "ok"),
+        (answer(503, b"down"), 503, "status 503"),
+    ],
+)
+def test_the_example_reports_the_health_of_a_service(whole: bytes, status: int, health: str) -> None:
+    with background(whole) as url:
+        result = run_example({"url": url, "private": True})
+    assert result.status == "completed"
+    assert result.outputs == {"url": url, "status": status, "health": health}
+
+
+def test_the_example_does_not_ask_this_machine_unless_told_to() -> None:
+    with background(answer(200)) as url:
+        result = run_example({"url": url})
+    assert result.status == "failed"
+    assert result.error["type"] == "refused"

@@ -1,1 +1,1 @@
-"""The model services an `ai` step can ask: one file a provider."""
+"""Model services, one file each: the file is the first part of a model's name (`demo:echo`)."""
