@@ -46,13 +46,21 @@ def _run(error: errors.TramaiError, session: Session) -> str:
 
 
 def _changed(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
-    return [
-        (
-            "help",
-            f"tramai resume {short(run)} --as-started        go on with the definition it started with\n"
-            f"tramai resume {short(run)} --accept-changes    go on with the file as it is now",
-        )
+    """Every change, which of them concern steps that have begun, and the ways on that are open."""
+    details: dict[str, Any] = error.details
+    ran, blocking = details.get("ran", ()), details.get("blocking", ())
+    changes = [
+        difference.text + ("  (has begun)" if difference in ran else "")
+        for difference in details.get("differences", ())
     ]
+    found = [("changed", "\n".join(changes))] if changes else []
+    ways = [f"tramai resume {short(run)} --as-started        go on with the definition it started with"]
+    if not blocking:
+        ways.append(f"tramai resume {short(run)} --accept-changes    go on with the file as it is now")
+    elif details.get("accept"):
+        listed = "; ".join(difference.text for difference in blocking)
+        found.append(("note", f"these changes reach back to what was already done and cannot be accepted: {listed}"))
+    return [*found, ("help", "\n".join(ways))]
 
 
 def _held(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
@@ -60,7 +68,18 @@ def _held(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
 
 
 def _unknown(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
-    return [("help", resolve_commands(run, str(error.details.get("path", "STEP"))))]
+    """What is known of each attempt whose end was not seen, and the ways on."""
+    attempts: Any = error.details.get("attempts", ())
+    found = [("started", _evidence(attempt)) for attempt in attempts]
+    paths = [attempt.path for attempt in attempts] or [str(error.details.get("path", "STEP"))]
+    return found + [("help", resolve_commands(run, path)) for path in paths]
+
+
+def _evidence(attempt: Any) -> str:
+    from ._clockface import stamp
+
+    began = stamp(attempt.started if attempt.started is not None else attempt.at)
+    return f"{attempt.path}, attempt {attempt.attempt}, {began}, by {attempt.worker or 'an unknown runner'}"
 
 
 def _cancelled(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:

@@ -19,5 +19,7 @@ def until(at: float, now: float) -> str:
 
 
 def took(seconds: float) -> str:
-    """A span of time: tenths below a minute, whole units above."""
+    """A span of time: tenths below a minute (hundredths below a tenth), whole units above."""
+    if seconds < 0.095:
+        return f"{seconds:.2f}s"
     return f"{seconds:.1f}s" if seconds < 59.95 else spell(round(seconds))

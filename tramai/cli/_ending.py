@@ -29,7 +29,8 @@ _CODES = {"limit": "TRM402", "unknown_outcome": "TRM505", "rejected": "TRM403", 
 def show(session: Session, finished: RunFinished, tally: Tally, plan: Plan | None, store: Store) -> None:
     """Print the end of a run for people: outputs on standard output, the rest on standard error."""
     if finished.status == "completed":
-        for line in value_lines(finished.outputs) if finished.outputs else []:
+        # Stored values have their keys sorted: a result must not look different when it is printed again.
+        for line in value_lines(_sorted(finished.outputs)) if finished.outputs else []:
             session.out.line(line)
         session.note(_summary(session, finished, tally, plan))
         return
@@ -39,6 +40,12 @@ def show(session: Session, finished: RunFinished, tally: Tally, plan: Plan | Non
     session.note(_summary(session, finished, tally, plan))
     for label, command in _ways_on(finished):
         session.note(f"  {label + ':':<9} {command}")
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def failure(session: Session, finished: RunFinished, tally: Tally, plan: Plan | None, store: Store) -> list[str]:
@@ -88,11 +95,7 @@ def _place(plan: Plan | None, path: str) -> Position | None:
     node, document = plan.nodes.get(id_of(path)), plan.workflow.document
     if node is None or document is None:
         return None
-    from ..errors import Position
-
-    at = document.position(node.at)
-    # The first line is enough: carets under a whole step say nothing.
-    return Position(at.file, at.line, at.column, at.line, at.column + 1) if at.end_line != at.line else at
+    return document.position(node.at)  # type: ignore[no-any-return]
 
 
 def _log(store: Store, run_id: str, path: str) -> str | None:
@@ -122,7 +125,7 @@ def _summary(session: Session, finished: RunFinished, tally: Tally, plan: Plan |
     untouched = tally.started is not None and not tally.started.resumed and not finished.duration
     if not untouched:
         said += f" after {took(finished.duration)}"
-        if plan is not None:
+        if plan is not None and finished.status != "blocked":  # a blocked run stops before it counts
             said += f", {len(tally.done)} of {len(plan.workflow.steps)} steps done"
     elif finished.status == "completed":
         said += " already, nothing ran"

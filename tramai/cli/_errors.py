@@ -151,12 +151,12 @@ def document(error: TramaiError, run_id: str | None = None) -> Any:
 
 
 def _details(error: TramaiError) -> dict[str, Any]:
-    """Facts of an error that JSON can say."""
+    """Facts of an error that JSON can say, beyond what its message and its `run_id` say already."""
     import msgspec
 
     kept: dict[str, Any] = {}
     for name, value in error.details.items():
-        if name == "what":  # the message says it already
+        if name in ("what", "run_id"):
             continue
         try:
             kept[name] = msgspec.to_builtins(value)

@@ -45,10 +45,11 @@ class GlobalFlag(click.Option):
     """A flag of every command. Only what was really given is kept, so that the later place wins over the earlier."""
 
     def __init__(self, *declarations: str, **attributes: Any) -> None:
-        super().__init__(declarations, expose_value=False, callback=_keep, **attributes)
+        super().__init__(declarations, expose_value=False, callback=keep, **attributes)
 
 
-def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Remember a flag that was really given in the session, where settings look for it."""
     session = context.find_root().obj
     if session is not None and value not in (None, False) and parameter.name:
         session.flags[parameter.name] = value

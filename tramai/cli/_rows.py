@@ -80,4 +80,4 @@ class Rows:
             room -= len(state) + 1
         if words and said:
             words[-1] = fit(words[-1], max(room, 16), self.terminal.ellipsis)
-        return f"  {sign} {name}  {verb:<8} {long:>6}   {' '.join(words)}".rstrip()
+        return f"  {sign} {name}  {verb:<8} {long:>6}   {(': ' if state == 'failed' else ' ').join(words)}".rstrip()

@@ -30,8 +30,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     inputs_file: str | None = None
     start_key: str | None = None
     labels: tuple[str, ...] = ()
-    wait: str | None = None
-    lease: str | None = None
     ok_if_suspended: bool = False
     run: str | None = None
     as_started: bool = False
@@ -165,9 +163,6 @@ def _names(plan: Plan | None) -> tuple[str, ...]:
 
 
 def _options(session: Session, request: Request, signals: Signals) -> engine.Options:
-    for name in ("wait", "lease"):
-        if getattr(request, name) is not None:
-            session.flags[name] = getattr(request, name)
     settings = session.settings
     lease = settings.seconds("lease")
     if lease <= 0:

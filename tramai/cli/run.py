@@ -7,18 +7,22 @@ from typing import Any
 
 import click
 
-from ._group import verb
+from ._group import keep, verb
 from ._session import Session
 
 EXECUTION = (
     click.option(
         "--wait",
         metavar="DURATION",
+        expose_value=False,
+        callback=keep,
         help="Wait in this process for delays up to this long; longer ones suspend the run.  [default: 60s]",
     ),
     click.option(
         "--lease",
         metavar="DURATION",
+        expose_value=False,
+        callback=keep,
         help="How long others wait for a runner that was stopped.  [default: 30s]",
     ),
     click.option("--ok-if-suspended", is_flag=True, help="Exit with 0, not 11, when the run sleeps or waits."),
