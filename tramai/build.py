@@ -238,7 +238,7 @@ class _Builder:
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
     """The scalars at the top, for conversion."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=NAME)]
+    name: Annotated[str, Meta(max_length=100, pattern=NAME)]
     tramai: Literal[1] = 1
     version: Annotated[str, Meta(min_length=1, max_length=100)] = "1"
     description: str | None = None

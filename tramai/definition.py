@@ -53,7 +53,7 @@ class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(
             pattern=ID,
             max_length=100,
-            description="The step's name, unique in the file: lower-case letters, digits, `_`.",
+            description="The step's name: lower-case letters, digits and `_`, a letter first; unique in the file.",
         ),
     ]
     description: Annotated[str | None, Meta(description="For people.")] = None
@@ -71,8 +71,10 @@ class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     """A whole definition. `document` is the file it was read from, None when it was rebuilt from a store."""
 
-    tramai: Annotated[Literal[1], Meta(description="The version of this language.")] = 1
-    name: Annotated[str, Meta(min_length=1, max_length=100, pattern=NAME, description="What people call it.")]
+    tramai: Annotated[Literal[1], Meta(description="The version of the language: 1.")] = 1
+    name: Annotated[
+        str, Meta(max_length=100, pattern=NAME, description="What people call it: 1 to 100 printable characters.")
+    ]
     version: Annotated[str, Meta(min_length=1, max_length=100, description="The author's version of it.")] = "1"
     description: Annotated[str | None, Meta(description="For people.")] = None
     inputs: Annotated[dict[str, InputSpec], Meta(description="What a run is given.")] = {}
@@ -80,7 +82,7 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     env: Annotated[dict[str, Template], Meta(description="Environment of every child process.")] = {}
     limits: Annotated[Limits, Meta(description="When a run is stopped.")] = Limits()
     state: Annotated[dict[str, StateSpec], Meta(description="Values that steps share and replace.")] = {}
-    steps: Annotated[Block, Meta(description="What is done, in order.")]
+    steps: Annotated[Block, Meta(description="What is done, in order: at least one step.")]
     outputs: Annotated[dict[str, Value], Meta(description="What a completed run gives.")] = {}
     document: Any = None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from . import build, check, document, schema
 from .build import Unbuildable
 from .codec import decode
 from .definition import Limits, SecretSource, StateSpec, Workflow
 from .document import Document
-from .errors import BugError, InvalidDefinition, Problem
+from .errors import BugError, InvalidDefinition, Pointer, Problem
 from .inputs import InputSpec
 from .schema import Schema
 
@@ -58,7 +60,7 @@ def examine(source: Document) -> tuple[Workflow | None, tuple[Problem, ...]]:
         found.extend(check.problems(workflow))
     else:
         found.extend(_explain(resolved.data, source, tuple(found)))
-    problems = tuple(sorted(dict.fromkeys(found), key=Problem.sort_key))
+    problems = tuple(sorted(_once(found), key=Problem.sort_key))
     return (None if _errors(problems) else workflow), problems
 
 
@@ -104,7 +106,31 @@ def _explain(data: object, source: Document, known: tuple[Problem, ...]) -> tupl
     if not _errors([*known, *shape]):
         _disagree(data, source)
     partial = build.salvage(data, source)
-    return (*shape, *(check.problems(partial) if partial is not None else ()))
+    if partial is None:
+        return shape
+    return tuple(_independent((*shape, *check.problems(partial)), known, partial))
+
+
+_TAKE_AWAY = frozenset(("TRM112", "TRM113", "TRM114", "TRM117", "TRM120"))
+"""Refusals of the reader after which something that was written is not there."""
+
+
+def _independent(found: tuple[Problem, ...], known: tuple[Problem, ...], partial: Workflow) -> Iterator[Problem]:
+    """Problems that are not said of a step (or an input, a secret …) of which the reader took something away."""
+    steps = {node.at for node in partial.steps.walk()}
+
+    def unit(pointer: Pointer) -> Pointer:
+        around = (pointer[:length] for length in range(len(pointer), 0, -1))
+        return next((place for place in around if place in steps), pointer[:2])
+
+    damaged = {unit(problem.pointer) for problem in known if problem.code in _TAKE_AWAY}
+    yield from (problem for problem in found if unit(problem.pointer) not in damaged)
+
+
+def _once(found: Iterable[Problem]) -> list[Problem]:
+    return list(
+        {(problem.code, problem.pointer, problem.position, problem.message): problem for problem in found}.values()
+    )
 
 
 def _disagree(data: object, source: Document) -> None:

@@ -13,6 +13,7 @@ Rule = Callable[[Scene], Iterator[Problem]]
 
 RULES: tuple[Rule, ...] = (
     ids.unique,
+    ids.declared,
     texts.syntax,
     texts.never_templated,
     references.names,

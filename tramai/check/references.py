@@ -12,7 +12,7 @@ from ..errors import Problem
 from ..expression import Use
 from ..step import Node
 from . import shapes
-from .scene import PER_ITEM, Entry, Field, Link, Scene
+from .scene import PER_ITEM, Entry, Field, Link, Read, Scene
 
 ROOTS = ("inputs", "state", "steps", "secrets", "env", "run")
 OF_STEP = ("output", "status", "error", "attempts", "duration")
@@ -28,11 +28,32 @@ Found = tuple[str, str, str | None]
 def names(scene: Scene) -> Iterator[Problem]:
     """Every name is known, declared, in scope and in order."""
     judge = _Judge(scene)
-    for read in scene.reads:
-        found = judge.use(read.use, read.field)
+    subtracted: Read | None = None
+    for read, following in zip(scene.reads, [*scene.reads[1:], None], strict=False):
+        if read is subtracted:
+            continue
+        use, found = read.use, judge.use(read.use, read.field)
+        if following is not None and (whole := _with_dash(read, following)) is not None:
+            misread = judge.use(whole, read.field)
+            if misread is not None:
+                use, found, subtracted = whole, misread, following
         if found is not None:
             code, message, hint = found
-            yield scene.problem(code, message, read.at, hint=hint, range=(read.use.start, read.use.end))
+            yield scene.problem(code, message, read.at, hint=hint, range=(use.start, use.end))
+
+
+def _with_dash(read: Read, following: Read) -> Use | None:
+    """What `steps.fetch-data.output` was meant to read; the expression says `steps.fetch` minus `data.output`."""
+    left, right = read.use, following.use
+    if (
+        right.hint is None
+        or following.field is not read.field
+        or following.at != read.at
+        or right.start != left.end + 1
+    ):
+        return None
+    path = (*left.path[:-1], f"{left.path[-1]}-{right.path[0]}", *right.path[1:])
+    return Use(path, left.start, right.end, right.guarded)
 
 
 def outputs(scene: Scene) -> Iterator[Problem]:
@@ -141,7 +162,7 @@ class _Judge:
             return "TRM204", f"step `{id}` is not over yet where it is read", hint
         chain = reader.chain if reader is not None else ()
         if any(link.container is target.node for link in chain):
-            return "TRM204", f"step `{id}` is not over yet: this stands inside it", None
+            return "TRM204", f"step `{id}` is not over yet: this stands inside it", "read it in a step after it"
         if reader is not None and target.order > reader.order:
             return "TRM204", f"step `{id}` comes later", "only steps before this one have a value: move one of them"
         return self.sight(target, chain, use)

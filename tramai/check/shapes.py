@@ -28,7 +28,11 @@ class Shapes:
         root, name = use.path[0], str(use.path[1])
         if root == "steps" and use.path[2] == "output":
             entry = self.scene.steps.get(name)
-            schema, rest, subject = (of(entry.node) if entry is not None else None), use.path[3:], f"step `{name}`"
+            schema, rest, subject = (
+                (of(entry.node) if entry is not None else None),
+                use.path[3:],
+                f"the output of step `{name}`",
+            )
         elif root == "inputs":
             schema, rest, subject = self._input(name), use.path[2:], f"input `{name}`"
         elif root == "state":
