@@ -6,6 +6,7 @@ import asyncio
 import base64
 import contextlib
 import gzip
+import itertools
 import json
 import os
 import socket
@@ -54,12 +55,16 @@ class Server:
         self.route = route
         self.asked: list[Asked] = []
         self.port = 0
+        self.tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks.add(task)
         with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             method, path, _ = head[0].split(" ")
@@ -85,6 +90,9 @@ async def serving(route: Callable[[Asked], Any], *, tls: ssl.SSLContext | None =
         yield server
     finally:
         listener.close()
+        for task in server.tasks:
+            task.cancel()
+        await asyncio.gather(*server.tasks, return_exceptions=True)
         await listener.wait_closed()
 
 
@@ -96,11 +104,11 @@ def answer(status: int = 200, body: bytes = b"", **headers: str) -> bytes:
 
 
 @contextlib.contextmanager
-def background(whole: bytes) -> Iterator[str]:
-    """A server on a thread of its own, for runs that bring their own loop."""
+def background(*answers: bytes) -> Iterator[str]:
+    """A server on a thread of its own, for runs that bring their own loop. The last answer is given for ever."""
 
     def serve() -> None:
-        while True:
+        for whole in itertools.chain(answers, itertools.repeat(answers[-1])):
             try:
                 connection, _ = listener.accept()
             except OSError:
@@ -307,6 +315,37 @@ def test_retry_after_reaches_the_error() -> None:
     assert failure(answer(429, retry_after="7")).retry_after == 7.0
     assert failure(answer(503, retry_after=formatdate(time.time() + 3600, usegmt=True))).retry_after is not None
     assert failure(answer(503, retry_after="soon")).retry_after is None
+
+
+@pytest.mark.parametrize("value", ["0", "Mon, 12 Jan 1970 13:46:43 GMT"])
+def test_a_retry_waits_as_the_server_asks_and_not_as_the_policy_says(value: str, tmp_path: Path) -> None:
+    with background(answer(429, retry_after=value), answer(200, b"x")) as url:
+        assert run_retrying(tmp_path, url, "delay: 1h").outputs == {"status": 200, "attempts": 2}
+
+
+@pytest.mark.parametrize("value", ["garbage", "-1", ""])
+def test_a_wait_that_cannot_be_read_leaves_the_policy_as_it_is(value: str, tmp_path: Path) -> None:
+    with background(answer(503, retry_after=value), answer(200, b"x")) as url:
+        result = run_retrying(tmp_path, url, "delay: 1ms, on: [http.5xx]")
+    assert result.outputs == {"status": 200, "attempts": 2}
+
+
+def test_a_wait_longer_than_the_policy_allows_fails_at_once(tmp_path: Path) -> None:
+    with background(answer(429, retry_after="86400"), answer(200, b"x")) as url:
+        result = run_retrying(tmp_path, url, "delay: 1ms, on: [rate_limited]")
+    assert result.status == "failed"
+    assert (result.error["type"], result.error["attempt"]) == ("http.429", 1)
+
+
+def run_retrying(folder: Path, url: str, policy: str) -> engine.Result:
+    """A run of one request with a retry policy."""
+    file = folder / "retrying.yaml"
+    file.write_text(
+        f"tramai: 1\nname: retrying\nsteps:\n  - id: ask\n    http: {{get: '{url}', allow_private: true}}\n"
+        f"    retry: {{max_attempts: 2, {policy}}}\n"
+        "outputs: {status: '${{ steps.ask.output.status }}', attempts: '${{ steps.ask.attempts }}'}\n"
+    )
+    return engine.run(plan.of(workflow.load(str(file))), {}, store=open_store("memory:"))
 
 
 # Bodies.

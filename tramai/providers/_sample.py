@@ -11,9 +11,10 @@ import itertools
 import math
 import re
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
+from ._merge import merge, same
+from ._number import numbers
 from ._pattern import matching
 
 FUEL = 5000
@@ -116,10 +117,10 @@ class _Maker:
         merged = {name: part for name, part in schema.items() if name not in ("$ref", "allOf")}
         reference = schema.get("$ref")
         if reference is not None and reference not in seen:
-            merged = _merge(self._plain(self._at(reference), (*seen, reference)), merged)
+            merged = merge(self._plain(self._at(reference), (*seen, reference)), merged)
         for part in schema.get("allOf", ()):
             if isinstance(part, dict):
-                merged = _merge(merged, self._plain(part, seen))
+                merged = merge(merged, self._plain(part, seen))
         return merged
 
     def _at(self, reference: str) -> dict[str, Any]:
@@ -144,7 +145,7 @@ class _Maker:
         elif kind == "null":
             yield None
         else:
-            yield from _numbers(schema, whole=kind == "integer")
+            yield from numbers(schema, whole=kind == "integer")
 
     # Texts.
 
@@ -197,7 +198,7 @@ class _Maker:
             found = (
                 value
                 for value in self._fitting(part, f"{where}[{index}]", depth + 1)
-                if not schema.get("uniqueItems") or not any(_same(value, other) for other in row)
+                if not schema.get("uniqueItems") or not any(same(value, other) for other in row)
             )
             for value in itertools.islice(found, 1):
                 row.append(value)
@@ -270,36 +271,6 @@ def _kinds(schema: dict[str, Any]) -> Iterator[str]:
     yield from dict.fromkeys((*hinted, *_TYPES))
 
 
-def _numbers(schema: dict[str, Any], *, whole: bool) -> Iterator[int | float]:
-    """Numbers within the bounds, exact: the nearest to 1 first, then upwards and downwards."""
-    step = Fraction(str(schema["multipleOf"])) if "multipleOf" in schema else Fraction(1 if whole else "0.5")
-    if whole and step.denominator != 1:
-        step = Fraction(step.numerator)  # the whole multiples of a/b in lowest terms are those of a
-    low = [Fraction(str(schema[name])) for name in ("minimum", "exclusiveMinimum") if _number(schema.get(name))]
-    high = [Fraction(str(schema[name])) for name in ("maximum", "exclusiveMaximum") if _number(schema.get(name))]
-    if low and high and "multipleOf" not in schema and not whole:
-        yield _json(max(low))
-        yield _json((max(low) + min(high)) / 2)
-        yield _json(min(high))
-    start = Fraction(1)
-    if low:
-        start = max(start, max(low))
-    if high:
-        start = min(start, min(high))
-    first = math.ceil(start / step)
-    for distance in range(300):
-        yield _json((first + distance) * step)
-        yield _json((first - 1 - distance) * step)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _json(number: Fraction) -> int | float:
-    return number.numerator if number.denominator == 1 else float(number)
-
-
 def _split_items(schema: dict[str, Any]) -> tuple[list[Any], Any]:
     """The schemas of the first items, and the one of the others (None: nothing is said)."""
     if isinstance(schema.get("items"), list):  # before 2020-12
@@ -319,52 +290,3 @@ def _property(schema: dict[str, Any], name: str) -> Any:
 def _dependent(schema: dict[str, Any], name: str) -> list[str]:
     old = schema.get("dependencies", {}).get(name, [])
     return [*schema.get("dependentRequired", {}).get(name, []), *(old if isinstance(old, list) else [])]
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Equal as JSON Schema sees it: 1 is 1.0, and true is not 1."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(left[name], right[name]) for name in left)
-    return bool(left == right)
-
-
-def _merge(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    """One schema that asks for both, as far as that can be said; the validator judges the result anyway."""
-    merged = dict(left)
-    for name, part in right.items():
-        if name not in merged:
-            merged[name] = part
-        elif name == "properties":
-            merged[name] = {**merged[name], **{key: _both(merged[name].get(key), value) for key, value in part.items()}}
-        elif name in ("required", "examples"):
-            merged[name] = [*merged[name], *(item for item in part if item not in merged[name])]
-        elif name == "enum":
-            merged[name] = [item for item in merged[name] if any(_same(item, other) for other in part)]
-        elif name == "type":
-            merged[name] = _common(merged[name], part)
-        elif name in ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"):
-            merged[name] = max(merged[name], part)
-        elif name in ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"):
-            merged[name] = min(merged[name], part)
-        elif name in ("items", "additionalProperties"):
-            merged[name] = _both(merged[name], part)
-        else:
-            merged[name] = part
-    return merged
-
-
-def _both(left: Any, right: Any) -> Any:
-    return right if left is None or left is True else left if right is True else {"allOf": [left, right]}
-
-
-def _common(left: Any, right: Any) -> Any:
-    ours = [left] if isinstance(left, str) else left
-    theirs = [right] if isinstance(right, str) else right
-    both = [kind for kind in ours if kind in theirs]
-    if "integer" in (*ours, *theirs) and "integer" not in both and "number" in (*ours, *theirs):
-        both.append("integer")
-    return both[0] if len(both) == 1 else both
