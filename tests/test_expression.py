@@ -224,8 +224,12 @@ def test_a_mapping_may_say_why_a_value_is_missing() -> None:
     assert place(caught.value) == "steps.one.output.x"
     assert evaluate(Template("${{ steps.one.output.x | default(1) }}"), scope) == 1
     assert holds(Condition("${{ steps.one.output is defined }}"), scope) is False
-    lazy = {"steps": Lazy(one=Lazy(**scope["steps"]["one"]))}
-    assert evaluate(Template("${{ steps }}"), lazy) == {"one": {"status": "skipped"}}
+    for whole in (scope, {"steps": Lazy(one=Lazy(**scope["steps"]["one"]))}):
+        assert evaluate(Template("${{ steps }}"), whole) == {"one": {"status": "skipped"}}
+        assert evaluate(Template('${{ [steps.one, steps["o" ~ "ne"]] }}'), whole) == [{"status": "skipped"}] * 2
+        assert evaluate(Template("- ${{ steps.one }}"), whole) == '- {"status": "skipped"}'
+    with pytest.raises(ExpressionError, match="unknown name 'steps'"):
+        evaluate(Template("${{ steps.one }}"), {})
 
 
 class Lazy(Mapping[str, Any]):

@@ -58,7 +58,7 @@ class _Writer:
 
     def _out(self, statement: tuple[Any, ...]) -> Statement:
         tree = statement[1]
-        node = self._compiler.node(tree)
+        node = self._compiler.shown(tree)
 
         def out(run: Run, output: _Output) -> None:
             text = self._compiler.spell((tree, node), run)

@@ -10,7 +10,7 @@ from ..errors import Pointer
 from . import lookup
 from .operators import ARITHMETIC, COMPARISONS, cut
 from .parse import Record, Tree
-from .values import BIGGEST, ExpressionError, Missing, Refused, Run, is_number, kind, plain, text_of
+from .values import BIGGEST, ExpressionError, Missing, Refused, Run, is_number, kind, plain, present_only, text_of
 
 Program = Callable[[Run], Any]
 
@@ -28,7 +28,7 @@ def program(text: str, found: Record, pointer: Pointer = ()) -> Program:
     compiler = Compiler(text, pointer)
     if found.shape == "sole":
         return compiler.present(found.body)
-    return compiler.text([piece if isinstance(piece, str) else (piece, compiler.node(piece)) for piece in found.body])
+    return compiler.text([piece if isinstance(piece, str) else (piece, compiler.shown(piece)) for piece in found.body])
 
 
 class Compiler:
@@ -51,6 +51,8 @@ class Compiler:
         inner = self.node(tree)
         if tree[0] == "const":
             return inner
+        if levels := _levels_of_steps(tree):
+            return lambda run: self._used(tree, present_only(inner(run), levels))
 
         def present(run: Run) -> Any:
             value = inner(run)
@@ -95,6 +97,10 @@ class Compiler:
             return "".join(made)
 
         return text
+
+    def shown(self, tree: Tree) -> Program:
+        """The closure of a tree that `spell` makes text of."""
+        return self.present(tree) if _levels_of_steps(tree) else self.node(tree)
 
     def spell(self, piece: tuple[Tree, Program], run: Run) -> str:
         """The text of a computed piece."""
@@ -274,7 +280,7 @@ class Compiler:
         return chain
 
     def _join(self, tree: Tree) -> Program:
-        pieces: list[str | tuple[Tree, Program]] = [(item, self.node(item)) for item in tree[3]]
+        pieces: list[str | tuple[Tree, Program]] = [(item, self.shown(item)) for item in tree[3]]
         return self.text(pieces)
 
     def _filter(self, tree: Tree) -> Program:
@@ -310,3 +316,10 @@ class Compiler:
         if isinstance(value, Missing):
             raise self.error(tree, value.refuse())
         return value
+
+
+def _levels_of_steps(tree: Tree) -> int:
+    """How many levels of `steps` or of one step a tree yields: there the output of a skipped step is missing."""
+    if tree[0] in {"get", "index"}:
+        return 1 if tree[3][0] == "name" and tree[3][3] == "steps" else 0
+    return 2 if tree[0] == "name" and tree[3] == "steps" else 0

@@ -15,6 +15,7 @@ _BARE = re.compile(r"\s*([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*)*)\s*", re.A)
 _WORDS = frozenset({"true", "false", "none", "True", "False", "None", "not", "and", "or", "in", "is", "if", "else"})
 _KEPT: dict[str, tuple[Any, ...]] = {}
 _MOST_KEPT = 50_000
+_LONGEST_PATH = 50
 
 
 class Record(NamedTuple):
@@ -86,7 +87,7 @@ def _without_blocks(text: str, parts: list[Part]) -> Record:
 def _bare(part: Part) -> tuple[Tree, tuple[Any, ...]] | None:
     """A dotted path needs no grammar."""
     found = _BARE.fullmatch(part.inner)
-    if found is None or found[1] in _WORDS:
+    if found is None or found[1] in _WORDS or found[2].count(".") > _LONGEST_PATH:
         return None
     start = part.inner_start + found.start(1)
     end = start + len(found[1])

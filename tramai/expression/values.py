@@ -156,6 +156,14 @@ def plain(value: Any, depth: int = 0) -> Any:
     raise Refused(f"a value of type {type(value).__name__} is no data")
 
 
+def present_only(value: Any, levels: int) -> Any:
+    """A mapping as plain data without what is missing in its first levels, also if it is a dict; else the value."""
+    if not isinstance(value, Mapping) or not levels:
+        return value if isinstance(value, Missing) else plain(value)
+    pairs = ((name, value[name]) for name in value)
+    return {name: present_only(item, levels - 1) for name, item in pairs if not isinstance(item, Missing)}
+
+
 def same(left: Any, right: Any, run: Run, depth: int = 0) -> bool:
     """Equality of JSON values: a boolean is no number, 1 equals 1.0, mappings compare without order."""
     if isinstance(left, str) or isinstance(right, str) or left is None or right is None:

@@ -128,7 +128,7 @@ def like(run: Run, value: Any, pattern: str) -> bool:
     at = place = 0
     star, mark = -1, 0
     while at < len(value):
-        run.spend(1)
+        run.spend(2)
         if place < len(pattern) and pattern[place] == "*":
             star, mark = place, at
             place += 1
