@@ -27,6 +27,8 @@ from .store import Mark, Record, Run
 T = TypeVar("T")
 
 ONCE = Retry(max_attempts=1)
+FINAL = frozenset(("limit", "rejected", "cancelled", "expression", "refused"))
+"""Error types that another attempt cannot mend."""
 OUT_OF_TIME = "the run reached its limit of running time (limits.timeout)"
 
 
@@ -162,9 +164,9 @@ class StoreHost:
             except StepError as error:
                 if error.type == "timeout" and self._out_of_time():
                     error.type, error.message = "limit", OUT_OF_TIME
+                again = self._may_retry(retry, used, error)
                 failed = failure(node.id, path, error, attempt)
                 failed.error = self.redactor.value(failed.error)
-                again = self._may_retry(retry, used, error)
                 await self._fail(node, path, attempt, began, failed, error.usage)
                 if again is None:
                     raise failed from error
@@ -332,7 +334,7 @@ class StoreHost:
 
     def _may_retry(self, retry: Retry, used: int, error: StepError) -> float | None:
         """Seconds to wait before the next attempt; None when there is none."""
-        if used >= retry.max_attempts or error.type in {"limit", "rejected", "cancelled", "expression"}:
+        if used >= retry.max_attempts or error.type in FINAL:
             return None
         if retry.on and not matches(error.type, retry.on):
             return None
@@ -340,7 +342,8 @@ class StoreHost:
         delay *= 1 + random.uniform(-retry.jitter, retry.jitter)  # noqa: S311 - spreads load, guards nothing
         if error.retry_after is not None:
             if error.retry_after > retry.max_delay:
-                error.message += f" (asked to wait {error.retry_after:g}s, longer than max_delay)"
+                longest = f"retry.max_delay is {retry.max_delay:g}s"
+                error.message += f" (asked to wait {error.retry_after:g}s, {longest})"
                 return None
             return max(error.retry_after, 0.0)
         return delay

@@ -287,7 +287,7 @@ def failure(id: str, path: str, error: StepError, attempt: int = 1) -> StepFaile
 
 def spell(key: str) -> str:
     """A key inside a path: as it is when plain, else quoted, so that paths never collide."""
-    if key and len(key) <= 64 and all(char.isalnum() or char in "_-." for char in key) and key.isascii():
+    if key and len(key) <= 64 and all(char.isalnum() or char in "_-./:@+" for char in key) and key.isascii():
         return key
     return msgspec.json.encode(key).decode("utf-8", "surrogatepass")
 

@@ -7,6 +7,8 @@ import time
 from collections import Counter
 from typing import Any
 
+from tramai.step import StepError
+
 calls: Counter[str] = Counter()
 
 
@@ -49,3 +51,13 @@ def nap(seconds: float) -> str:
 async def later(value: str) -> str:
     """An async function."""
     return value
+
+
+def ask_to_wait(seconds: float) -> None:
+    """Fail as a busy service does."""
+    raise StepError("http.503", "busy", retry_after=seconds)
+
+
+def refuse() -> None:
+    """Fail for good."""
+    raise StepError("refused", "never")

@@ -518,3 +518,18 @@ def test_a_cancel_request_is_recorded_for_a_run_nobody_holds(store: Memory) -> N
     run(store, made, clock=clock)
     store.request_cancel("r", Note(at=clock.now(), type="run.cancel", by="me"), now=clock.now())
     assert store.get("r").status is Status.CANCELLED
+
+
+def test_a_wait_that_is_asked_for_and_too_long_fails_at_once_and_says_so(store: Memory) -> None:
+    retry = {"max_attempts": 3, "delay": "0s", "max_delay": "10s"}
+    made = make([{"id": "a", "local": call("ask_to_wait", seconds=86400), "retry": retry}])
+    result = run(store, made)
+    assert result.error is not None
+    assert "asked to wait 86400s" in result.error["message"]
+    assert marks(store) == [("a", "failed", 1)]
+
+
+def test_what_another_attempt_cannot_mend_is_not_tried_again(store: Memory) -> None:
+    made = make([{"id": "a", "local": call("refuse"), "retry": {"max_attempts": 3, "delay": "0s"}}])
+    assert run(store, made).status == "failed"
+    assert marks(store) == [("a", "failed", 1)]
