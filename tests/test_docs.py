@@ -183,9 +183,7 @@ class Shell:
     def type(self, command: str, expected: list[str]) -> str:
         """What the command says; of one in the background, what it says up to the last line that is expected."""
         if command == "kill -9 %1":
-            assert self.background is not None
-            self.background.kill()
-            self.background.wait(60)
+            self.close()
             return ""
         if command.endswith(" &"):
             return self._start(command.removesuffix(" &"), expected)
@@ -219,12 +217,13 @@ class Shell:
         raise AssertionError(f"{command} ended without {expected[-1]!r}:\n{said}")
 
     def close(self) -> None:
-        """End what is left."""
+        """Kill what runs in the background, with no time for anything."""
         if self.background is not None:
             self.background.kill()
             self.background.wait(60)
             assert self.background.stdout is not None
             self.background.stdout.close()
+            self.background = None
 
 
 def checked_pages() -> list[Any]:

@@ -1,0 +1,302 @@
+"""Every file of workflows/ is valid and does what it says, through the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tramai import workflow
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "workflows"
+FILES = sorted(path for path in EXAMPLES.iterdir() if path.suffix in {".yaml", ".yml", ".toml"})
+
+
+class Ran:
+    """What a command did: its status, the events it printed, what it said."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
+        self.status = done.returncode
+        self.said = done.stdout + done.stderr
+        self.events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+    @property
+    def last(self) -> dict[str, Any]:
+        assert self.events, self.said
+        return self.events[-1]
+
+    @property
+    def outputs(self) -> Any:
+        assert self.last.get("status") == "completed", self.said
+        return self.last["outputs"]
+
+    def finished(self) -> dict[str, str]:
+        """How each path ended."""
+        return {event["path"]: event["status"] for event in self.events if event["type"] == "step.finished"}
+
+
+class Tramai:
+    """The command line in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "PYTHONPATH": str(ROOT),
+            "LC_ALL": "C.UTF-8",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            "GIT_CONFIG_SYSTEM": "/dev/null",
+        }
+
+    def __call__(self, *arguments: str) -> Ran:
+        """Run it with `--json`."""
+        command = [sys.executable, "-m", "tramai", *arguments, "--json", "--no-input"]
+        return Ran(
+            subprocess.run(
+                command,
+                cwd=self.folder,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+        )
+
+    def git(self, *arguments: str) -> str:
+        """Run git in the folder `repo`."""
+        who = ["-c", "user.name=A", "-c", "user.email=a@localhost", "-c", "commit.gpgsign=false"]
+        command = ["git", *who, "-C", str(self.folder / "repo"), *arguments]
+        return subprocess.run(
+            command, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True
+        ).stdout.strip()
+
+
+@pytest.fixture
+def tramai(tmp_path: Path) -> Tramai:
+    return Tramai(tmp_path)
+
+
+@pytest.fixture
+def repo(tramai: Tramai, tmp_path: Path) -> Path:
+    """A repository with two commits; the second one changes files with awkward names."""
+    where = tmp_path / "repo"
+    where.mkdir()
+    tramai.git("init", "-q")
+    (where / "a.py").write_text("print(1)\n")
+    tramai.git("add", "-A")
+    tramai.git("commit", "-q", "-m", "one")
+    (where / "a.py").write_text("print(1)\nprint(2) \n# " + "x" * 130 + "\n")
+    (where / "über | it's.md").write_text("# TO" + "DO\n")
+    tramai.git("add", "-A")
+    tramai.git("commit", "-q", "-m", "two")
+    return where
+
+
+def name(path: Path) -> str:
+    return path.name
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_an_example_has_no_problem(path: Path) -> None:
+    loaded, problems = workflow.check_file(str(path))
+    assert problems == ()
+    assert loaded is not None
+    assert loaded.description or path.read_text(encoding="utf-8").startswith("#"), "say what the example shows"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name)
+def test_an_example_is_named_as_its_file(path: Path) -> None:
+    loaded, _ = workflow.check_file(str(path))
+    assert loaded is not None
+    assert loaded.name == path.stem
+
+
+def test_every_example_is_run_here() -> None:
+    said = Path(__file__).read_text(encoding="utf-8")
+    assert [path.name for path in FILES if f'"{path.name}"' not in said] == []
+
+
+def test_hello_greets(tramai: Tramai) -> None:
+    assert tramai("run", str(EXAMPLES / "hello.yaml")).outputs == {"greeting": "HELLO, WORLD!"}
+    awkward = """it's $HOME `id` "quoted" ; rm -rf / ${{ 1 }}"""
+    ran = tramai("run", str(EXAMPLES / "hello.yaml"), "-i", f"name={awkward}")
+    assert ran.outputs == {"greeting": f"HELLO, {awkward.upper()}!"}
+
+
+@pytest.mark.parametrize("file", ["review.yaml", "review.toml"])
+def test_review_writes_a_report(tramai: Tramai, repo: Path, tmp_path: Path, file: str) -> None:
+    ran = tramai("run", str(EXAMPLES / file), "-i", "repo=repo")
+    assert ran.outputs["files"] == 2
+    assert ran.outputs["risk"] in {"low", "medium", "high"}
+    assert ran.outputs["report"] == "review.md"
+    report = (tmp_path / "review.md").read_text(encoding="utf-8")
+    assert f"# Review of {tramai.git('rev-parse', 'HEAD~1')[:12]}..{tramai.git('rev-parse', 'HEAD')[:12]}" in report
+    assert "| a.py | 2 | 1 | 1 | 0 |" in report
+    assert "| über \\| it's.md | 1 | 0 | 0 | 1 |" in report
+
+
+def test_review_takes_the_first_commit_too(tramai: Tramai, repo: Path, tmp_path: Path) -> None:
+    first = tramai.git("rev-list", "--max-parents=0", "HEAD")
+    ran = tramai(
+        "run", str(EXAMPLES / "review.yaml"), "-i", "repo=repo", "-i", f"head={first}", "-i", f"base={first}~1"
+    )
+    assert ran.outputs["files"] == 1
+    assert "| a.py | 1 | 0 | 0 | 0 |" in (tmp_path / "review.md").read_text(encoding="utf-8")
+
+
+def test_review_of_no_change_is_empty(tramai: Tramai, repo: Path) -> None:
+    ran = tramai("run", str(EXAMPLES / "review.yaml"), "-i", "repo=repo", "-i", "base=HEAD")
+    assert ran.outputs["files"] == 0
+
+
+def test_review_stops_at_conflict_markers(tramai: Tramai, repo: Path, tmp_path: Path) -> None:
+    (repo / "a.py").write_text("<" * 7 + " ours\n" + "=" * 7 + "\n" + ">" * 7 + " theirs\n")
+    tramai.git("commit", "-q", "-a", "-m", "three")
+    ran = tramai("run", str(EXAMPLES / "review.yaml"), "-i", "repo=repo")
+    assert ran.status == 10
+    assert ran.last["status"] == "failed"
+    assert ran.last["error"]["type"] == "rejected"
+    assert ran.last["error"]["message"] == "2 conflict markers are left in the change"
+    assert not (tmp_path / "review.md").exists()
+
+
+def test_review_says_what_is_wrong_without_a_repository(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "review.yaml"), "-i", "repo=nowhere")
+    assert ran.status == 1
+    assert ran.last["error"]["step"] == "range"
+
+
+def test_review_in_toml_says_the_same_as_in_yaml(tramai: Tramai) -> None:
+    ran = tramai("digest", str(EXAMPLES / "review.yaml"), str(EXAMPLES / "review.toml"))
+    in_yaml, in_toml = ran.last["files"]
+    assert in_toml["steps"] == in_yaml["steps"]
+    assert in_toml["digest"] == in_yaml["digest"]
+    assert in_toml["version"] == in_yaml["version"]
+
+
+def test_a_review_that_was_started_in_yaml_is_resumed_in_toml(tramai: Tramai, repo: Path, tmp_path: Path) -> None:
+    (repo / "a.py").write_text("<" * 7 + " ours\n")
+    tramai.git("commit", "-q", "-a", "-m", "three")
+    started = tramai("run", str(EXAMPLES / "review.yaml"), "-i", "repo=repo")
+    assert started.status == 10
+    resumed = tramai("resume", "@last", "--file", str(EXAMPLES / "review.toml"))
+    assert resumed.status == 10
+    assert set(resumed.finished().values()) == {"replayed", "failed"}
+
+
+def test_approval_delay_sleeps_and_goes_on(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "approval_delay.yaml"), "-i", "rest=1500ms", "--wait", "0s")
+    assert ran.status == 11
+    assert ran.last["status"] == "sleeping"
+    again = tramai("resume", "@last", "--wait", "30s")
+    assert again.status == 0
+    assert again.outputs["phase"] == "released"
+    assert again.finished() == {
+        "canary": "replayed",
+        "rest": "succeeded",
+        "healthy": "succeeded",
+        "release": "succeeded",
+    }
+    assert tramai("resume", "@last").status == 0
+
+
+def test_approval_delay_is_saved_for_hours_by_default(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "approval_delay.yaml"), "--ok-if-suspended")
+    assert ran.status == 0
+    assert ran.last["status"] == "sleeping"
+    assert tramai("resume", "@last").status == 11
+
+
+def test_approval_delay_stops_a_bad_canary(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "approval_delay.yaml"), "-i", "rest=0s", "-i", "error_rate=3.5")
+    assert ran.status == 10
+    assert "3.5 %" in ran.last["error"]["message"]
+
+
+@contextmanager
+def serving(status: int, body: str) -> Iterator[str]:
+    """A server on loopback that gives one answer to everything; its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/health"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "health"),
+    [(200, "{}", "ok"), (200, '{"status": "degraded"}', "degraded"), (503, "[]", "status 503")],
+)
+def test_http_health_tells_how_a_service_is(tramai: Tramai, status: int, body: str, health: str) -> None:
+    with serving(status, body) as url:
+        ran = tramai("run", str(EXAMPLES / "http_health.yaml"), "-i", f"url={url}", "-i", "private=true")
+    assert ran.outputs == {"url": url, "status": status, "health": health}
+
+
+def test_http_health_does_not_reach_into_this_machine_by_itself(tramai: Tramai) -> None:
+    with serving(200, "{}") as url:
+        ran = tramai("run", str(EXAMPLES / "http_health.yaml"), "-i", f"url={url}")
+    assert ran.status == 1
+    assert ran.last["error"]["type"] == "refused"
+
+
+def test_shell_runs_children_in_every_way(tramai: Tramai) -> None:
+    text = 'it\'s "quoted", $(harmless) and 100% safe'
+    assert tramai("run", str(EXAMPLES / "shell.yaml")).outputs == {
+        "script": f"hello, {text}",
+        "lines": [text, "second line"],
+        "matches": 1,
+        "limits": "done",
+    }
+
+
+def test_ai_answers_offline_and_always_the_same(tramai: Tramai) -> None:
+    first = tramai("run", str(EXAMPLES / "ai.yaml")).outputs
+    assert first["urgency"] in {"high", "normal", "low"}
+    assert first["summary"]
+    assert tramai("run", str(EXAMPLES / "ai.yaml")).outputs == first
+
+
+def test_rollout_goes_from_host_to_host(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "rollout.yaml"), "-i", "rest=10ms")
+    assert ran.outputs == {"reached": 3, "said": ["deployed to alpha", "deployed to beta", "deployed to gamma"]}
+    assert ran.finished()["waves[gamma].settle"] == "skipped"
+
+
+def test_rollout_goes_on_with_the_host_it_had_come_to(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "rollout.yaml"), "-i", 'hosts=["a","b"]', "-i", "rest=200ms", "--wait", "0s")
+    assert ran.status == 11
+    assert ran.finished()["waves[a].deploy"] == "succeeded"
+    again = tramai("resume", "@last")
+    assert again.outputs["reached"] == 2
+    assert again.finished()["waves[a].deploy"] == "replayed"
