@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,7 @@ class Shell:
     def type(self, command: str, expected: list[str]) -> str:
         """What the command says; of one in the background, what it says up to the last line that is expected."""
         if command == "kill -9 %1":
+            self._wait_for_sleep()
             self.close()
             return ""
         if command.endswith(" &"):
@@ -198,6 +200,19 @@ class Shell:
             check=False,
         )
         return done.stdout.decode()
+
+    def _wait_for_sleep(self) -> None:
+        """A person is slower than the first step: kill only while a child really sleeps."""
+        for _ in range(600):
+            for process in Path("/proc").glob("[0-9]*"):
+                try:
+                    words = (process / "cmdline").read_bytes().split(b"\0")
+                    if words[0] == b"sleep" and (process / "cwd").resolve() == self.folder:
+                        return
+                except OSError:
+                    continue
+            time.sleep(0.05)
+        raise AssertionError("no child sleeps")
 
     def _start(self, command: str, expected: list[str]) -> str:
         self.background = subprocess.Popen(
