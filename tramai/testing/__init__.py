@@ -1,1 +1,1 @@
-"""What authors of steps, stores and workflows test with."""
+"""What authors of steps, stores and workflows test with: a clock that stands still, contracts as pytest classes."""

@@ -1,0 +1,142 @@
+"""Writes without a lease: an operator's amendments and requests to cancel."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from ..errors import CheckpointConflict, LeaseHeld, LeaseLost, NotInThatState
+from ..store import Mark, Note, Status, Store
+from ._store_given import Given, begin, change, claim, dead_holder, done, everything, expire, record
+from .clock import FakeClock
+
+CANCEL = Note(at=3.5, type="cancel", by="ops", comment="enough")
+
+
+class Operators(Given):
+    """An operator may write only where nobody holds the run and nothing happened since it was read."""
+
+    def test_an_amendment_fences_off_every_earlier_owner(self, store: Store, clock: FakeClock) -> None:
+        lease = begin(store, clock)
+        expire(clock)
+        written = change(clock, record(1, mark=Mark.UNKNOWN), status=Status.BLOCKED, notes=(CANCEL,), error='"why"')
+        assert store.amend("r1", revision=1, change=written) == 2
+        run = store.get("r1")
+        assert (run.revision, run.fence, run.lease, run.status, run.error) == (2, 2, None, Status.BLOCKED, '"why"')
+        assert run.updated == clock.now()
+        assert [line.mark for line in store.journal("r1")] == [Mark.UNKNOWN]
+        assert store.notes("r1") == (replace(CANCEL, seq=1),)
+        clock.jump(-10)  # even with its clock gone back, the former owner is out
+        with pytest.raises(LeaseLost):
+            store.commit(lease, change(clock, record(2)))
+        with pytest.raises(LeaseLost):
+            store.renew(lease, ttl=30.0, now=clock.now())
+
+    def test_an_amendment_is_refused_while_somebody_holds_the_run(self, store: Store, clock: FakeClock) -> None:
+        begin(store, clock)
+        before = everything(store)
+        for revision in (1, 7):
+            with pytest.raises(LeaseHeld, match=r"^run r1 is owned by alice until "):
+                store.amend("r1", revision=revision, change=change(clock, status=Status.FAILED))
+        assert everything(store) == before
+
+    def test_a_holder_known_dead_does_not_stop_an_operator(self, store: Store, clock: FakeClock) -> None:
+        begin(store, clock)
+        expire(clock)
+        claim(store, clock, holder=dead_holder())
+        store.amend("r1", revision=2, change=change(clock, status=Status.BLOCKED))
+        assert (store.get("r1").fence, store.get("r1").lease) == (3, None)
+
+    @pytest.mark.parametrize("revision", [-1, 0, 1, 3, 4])
+    def test_an_amendment_needs_exactly_the_revision(self, store: Store, clock: FakeClock, revision: int) -> None:
+        lease = begin(store, clock)
+        store.commit(lease, change(clock, record(1), release=True))
+        before = everything(store)
+        with pytest.raises(CheckpointConflict, match=r"^Workflow checkpoint conflict$"):
+            store.amend("r1", revision=revision, change=change(clock, record(2)))
+        assert everything(store) == before
+        assert store.amend("r1", revision=2, change=change(clock, record(2))) == 3
+
+    def test_the_journals_rules_hold_for_operators_too(self, store: Store, clock: FakeClock) -> None:
+        store.commit(begin(store, clock), change(clock, done(1), release=True))
+        before = everything(store)
+        for lines in ((done(2),), (record(3),), (record(1),)):
+            with pytest.raises(CheckpointConflict):
+                store.amend("r1", revision=2, change=change(clock, *lines))
+        assert everything(store) == before
+
+    @pytest.mark.parametrize("status", [Status.COMPLETED, Status.CANCELLED, Status.DEAD])
+    def test_a_run_that_is_over_stays_as_it_is(self, store: Store, clock: FakeClock, status: Status) -> None:
+        store.commit(begin(store, clock), change(clock, status=status))
+        before = everything(store)
+        with pytest.raises(NotInThatState, match=rf"^run r1 is {status.value}: it cannot be changed$"):
+            store.amend("r1", revision=2, change=change(clock, status=Status.READY))
+        with pytest.raises(NotInThatState, match=rf"^run r1 is {status.value}: it cannot be cancelled$"):
+            store.request_cancel("r1", CANCEL, now=clock.now())
+        assert everything(store) == before
+
+    def test_a_failed_run_can_be_amended_and_cancelled(self, store: Store, clock: FakeClock) -> None:
+        store.commit(begin(store, clock), change(clock, status=Status.FAILED, release=True))
+        store.amend("r1", revision=2, change=change(clock, retry_base=4))
+        assert store.request_cancel("r1", CANCEL, now=clock.now()).status is Status.CANCELLED
+
+    def test_a_run_that_nobody_holds_is_cancelled_at_once(self, store: Store, clock: FakeClock) -> None:
+        store.commit(begin(store, clock), change(clock, status=Status.SLEEPING, wake_at=9e9, release=True))
+        clock.advance(1)
+        run = store.request_cancel("r1", CANCEL, now=clock.now())
+        assert store.get("r1") == run
+        assert (run.status, run.revision, run.fence, run.lease) == (Status.CANCELLED, 3, 2, None)
+        assert (run.finished, run.updated, run.wake_at, run.cancel_requested) == (clock.now(), clock.now(), None, True)
+        assert store.notes("r1") == (replace(CANCEL, seq=1),)
+        assert store.cancel_requested("r1")
+        with pytest.raises(NotInThatState):
+            claim(store, clock)
+
+    @pytest.mark.parametrize("how", ["expired", "dead"])
+    def test_a_holder_that_is_gone_cannot_delay_a_cancel(self, store: Store, clock: FakeClock, how: str) -> None:
+        lease = begin(store, clock)
+        expire(clock)
+        if how == "dead":
+            _, lease = claim(store, clock, holder=dead_holder())
+        fence = store.get("r1").fence
+        assert store.request_cancel("r1", CANCEL, now=clock.now()).status is Status.CANCELLED
+        assert store.get("r1").fence == fence + 1
+        clock.jump(-5)
+        with pytest.raises(LeaseLost):
+            store.commit(lease, change(clock, record(1)))
+
+    def test_a_run_that_is_held_is_told_and_its_owner_ends_it(self, store: Store, clock: FakeClock) -> None:
+        lease = begin(store, clock)
+        assert not store.cancel_requested("r1")
+        run = store.request_cancel("r1", CANCEL, now=clock.now())
+        assert (run.status, run.revision, run.fence, run.lease) == (Status.RUNNING, 2, 1, lease)
+        assert run.cancel_requested
+        assert store.cancel_requested("r1")
+        assert run.finished is None
+        store.commit(lease, change(clock, record(1, mark=Mark.CANCELLED)))
+        store.commit(lease, change(clock, status=Status.CANCELLED, finished=clock.now(), release=True))
+        assert (store.get("r1").status, store.get("r1").revision) == (Status.CANCELLED, 4)
+
+    def test_a_wish_may_come_twice_and_both_are_noted(self, store: Store, clock: FakeClock) -> None:
+        begin(store, clock)
+        for _ in range(2):
+            store.request_cancel("r1", CANCEL, now=clock.now())
+        assert [note.seq for note in store.notes("r1")] == [1, 2]
+        assert store.get("r1").revision == 3
+
+    def test_the_wish_outlives_the_owner(self, store: Store, clock: FakeClock) -> None:
+        begin(store, clock)
+        store.request_cancel("r1", CANCEL, now=clock.now())
+        expire(clock)
+        run, lease = claim(store, clock)
+        assert run.cancel_requested
+        store.commit(lease, change(clock, record(1)))
+        assert store.cancel_requested("r1")
+
+    def test_an_owner_who_knows_an_old_header_still_keeps_the_wish(self, store: Store, clock: FakeClock) -> None:
+        lease = begin(store, clock)
+        store.commit(lease, change(clock, record(1)))
+        store.request_cancel("r1", CANCEL, now=clock.now())
+        assert store.commit(lease, change(clock, record(2), notes=(Note(at=1.0, type="mine"),))) == 4
+        assert store.get("r1").cancel_requested
+        assert [note.type for note in store.notes("r1")] == ["cancel", "mine"]

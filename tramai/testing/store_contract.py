@@ -1,0 +1,38 @@
+"""The contract of a store, as tests: subclass `StoreContract`, say how to make one, and run pytest.
+
+    from tramai.testing.store_contract import StoreContract
+
+    class TestMine(StoreContract):
+        def make_store(self, folder):
+            return Mine(folder / "runs")
+
+        def opener(self, store):                       # only if other processes can share it
+            return functools.partial(open_store, store.url)
+
+The suite reads as the specification; its parts are `_store_creating`, `_store_leases`, `_store_journal`,
+`_store_operators`, `_store_pages`, `_store_races`, `_store_processes` and `_store_walk`.
+"""
+
+# ruff: noqa: E402 (pytest must be told before the parts are imported, or their asserts explain nothing)
+
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite("tramai.testing")
+
+from ._store_creating import Creating
+from ._store_given import Opener
+from ._store_journal import Journal
+from ._store_leases import Leases
+from ._store_operators import Operators
+from ._store_pages import Pages
+from ._store_processes import Processes
+from ._store_races import Races
+from ._store_walk import Walk
+
+__all__ = ["Opener", "StoreContract"]
+
+
+class StoreContract(Creating, Leases, Journal, Operators, Pages, Races, Processes, Walk):
+    """Everything a store promises. Override `make_store`, and `opener` if processes can share the store."""
