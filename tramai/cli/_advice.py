@@ -30,7 +30,9 @@ def advice(error: errors.TramaiError, session: Session) -> list[tuple[str, str]]
 
 def resolve_commands(run_id: str, path: str) -> str:
     """The ways on after an unknown outcome, one a line."""
-    start = f"tramai resolve {short(run_id)} {path}"
+    import shlex
+
+    start = f"tramai resolve {short(run_id)} {shlex.quote(path)}"
     return "\n".join(
         (
             f"{start} --as completed --output JSON    it happened",

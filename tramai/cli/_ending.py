@@ -60,6 +60,8 @@ def failure(session: Session, finished: RunFinished, tally: Tally, plan: Plan | 
     tail = _tail(log)
     if tail:
         facts.append(("output", "\n".join([f"the last {len(tail)} lines" if len(tail) > 1 else "", *tail]).strip("\n")))
+    if error.get("type") == "rejected":
+        facts += _condition(plan, path)
     if error.get("hint"):
         facts.append(("help", str(error["hint"])))
     if finished.status == "blocked":
@@ -87,6 +89,13 @@ def _facts(path: str, error: dict[str, Any], event: StepFinished | None) -> str:
         facts.append(f"after {took(event.duration)}")
     facts.append(str(error.get("type", "")))
     return ", ".join(fact for fact in facts if fact)
+
+
+def _condition(plan: Plan | None, path: str) -> list[tuple[str, str]]:
+    """The condition that a gate holds."""
+    node = plan.nodes.get(id_of(path)) if plan is not None else None
+    condition = getattr(node.step, "check_", None) if node is not None else None
+    return [("check", condition.text)] if condition is not None else []
 
 
 def _place(plan: Plan | None, path: str) -> Position | None:

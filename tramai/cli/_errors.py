@@ -75,7 +75,7 @@ def _report(session: Session, error: Exception) -> int:
     known = _known(session, error)
     try:
         if session.json:
-            session.emit(document(known, session.run_id))
+            session.emit(document(known, session))
         else:
             for line in text(session, known):
                 session.err.line(line)
@@ -125,7 +125,7 @@ def _bug(session: Session, error: Exception) -> BugError:
     return BugError(what=kind, hint=f"this is a bug in tramai; {where}, saved runs are not harmed", report=file)
 
 
-def document(error: TramaiError, run_id: str | None = None) -> Any:
+def document(error: TramaiError, session: Session) -> Any:
     """The error as a `tramai.error/1` document."""
     from msgspec import UNSET
 
@@ -134,13 +134,13 @@ def document(error: TramaiError, run_id: str | None = None) -> Any:
     problems: tuple[Problem, ...] = error.problems if isinstance(error, InvalidDefinition) else ()
     first = next((problem for problem in problems if problem.severity == "error"), None)
     at = first.position if first else error.position
-    owner = error.details.get("run_id") or run_id
+    owner = error.details.get("run_id") or session.run_id
     return _documents.Error(
         exit_status=error.exit_status,
         error=_documents.Body(
             code=first.code if first else error.code,
             message=first.message if first else error.message,
-            hint=first.hint if first else error.hint,
+            hint=first.hint if first else _hint(error, session),
             path=first.path if first else None,
             run_id=str(owner) if owner else None,
             **_documents.placed(at),
@@ -148,6 +148,13 @@ def document(error: TramaiError, run_id: str | None = None) -> Any:
         problems=[_documents.finding(problem) for problem in problems] if problems else UNSET,
         details=_details(error) or UNSET,
     )
+
+
+def _hint(error: TramaiError, session: Session) -> str | None:
+    """What a person is told to do, the next commands included."""
+    from ._advice import advice
+
+    return "\n".join(text for kind, text in advice(error, session) if kind == "help") or None
 
 
 def _details(error: TramaiError) -> dict[str, Any]:

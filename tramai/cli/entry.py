@@ -1,12 +1,13 @@
 """The `tramai` command: `--help` and `--version` answered at once, everything else by the modules that know."""
 
+import os
 import sys
 
 
 def main() -> int:
     """Run the command line; the exit status."""
     arguments = sys.argv[1:]
-    if arguments in ([], ["-h"], ["--help"]):
+    if arguments in ([], ["-h"], ["--help"]) and "_TRAMAI_COMPLETE" not in os.environ:
         return _print_help()
     if arguments == ["--version"]:
         from tramai import __version__

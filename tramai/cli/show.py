@@ -121,9 +121,9 @@ def _header(view: RunView, verbose: bool) -> list[tuple[str, str]]:
     run = short(view.run_id)
     if view.status in ("failed", "sleeping", "waiting", "ready"):
         found.append(("next", f"tramai resume {safe(run)}"))
-    if view.status == "blocked" and view.error is not None:
-        path = safe(str(view.error.get("path", "STEP")))
-        found.append(("next", f"tramai resolve {safe(run)} {path} --as completed|failed|retry|skipped"))
+    for step in view.steps if view.status == "blocked" else []:
+        if step.status == "unknown":
+            found.append(("next", f"tramai resolve {safe(run)} {safe(step.path)} --as completed|failed|retry|skipped"))
     return found
 
 
