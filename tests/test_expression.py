@@ -553,3 +553,13 @@ def test_values_without_expressions_are_given_as_they_are() -> None:
     assert evaluate(Value(data), {}) == json.loads(json.dumps(data))
     assert Value(data).constant
     assert not Value(["${{ x }}"]).constant
+
+
+def test_a_call_is_one_problem_and_not_an_unknown_name_as_well() -> None:
+    found = [
+        use.path
+        for site in Template("${{ len(inputs.a) + inputs.b.upper() }}").sites()
+        for expression in site.expressions
+        for use in expression.names
+    ]
+    assert found == [("inputs", "a"), ("inputs", "b")]

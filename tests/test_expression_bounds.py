@@ -241,7 +241,7 @@ def arguments(chance: random.Random, depth: int, function: Any) -> str:
     return "(" + ", ".join(expression(chance, min(depth - 1, 1)) for _ in range(count)) + ")" if count else ""
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_expression_breaks_the_evaluator(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(150):

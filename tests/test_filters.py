@@ -10,6 +10,7 @@ from typing import Any
 import jinja2
 import pytest
 
+import tramai
 from tramai.expression import ExpressionError, Template, evaluate
 from tramai.expression.filters import FILTERS, TESTS, signature
 
@@ -194,3 +195,18 @@ def test_the_reference_names_every_argument() -> None:
 def test_every_filter_and_test_is_described() -> None:
     for name, function in {**FILTERS, **TESTS}.items():
         assert function.__doc__, name
+
+
+def test_the_page_of_an_unknown_filter_lists_them_all() -> None:
+    page = (Path(tramai.__file__).parent / "explain" / "TRM206.md").read_text(encoding="utf-8")
+    for heading, known in (("Filters", FILTERS), ("Tests", TESTS)):
+        (line,) = (line for line in page.splitlines() if line.startswith(f"{heading}: "))
+        names = {name for name in known if name.isidentifier()} - {
+            "count",
+            "d",
+            "e",
+            "equalto",
+            "lessthan",
+            "greaterthan",
+        }
+        assert re.findall(r"`(\w+)`", line) == sorted(names)

@@ -1,22 +1,7 @@
 """The expression language: Jinja2's grammar in `${{ … }}`, evaluated by a small bounded evaluator of our own."""
 
-from .fields import (
-    Condition,
-    Expression,
-    Parsed,
-    Prompt,
-    Site,
-    Template,
-    Text,
-    Use,
-    Value,
-    dec_hook,
-    enc_hook,
-    evaluate,
-    render_text,
-    schema_hook,
-    test,
-)
+from .evaluation import dec_hook, enc_hook, evaluate, render_text, schema_hook, test
+from .fields import Condition, Expression, Parsed, Prompt, Site, Template, Text, Use, Value
 from .parse import known, remember
 from .values import ExpressionError, Missing, suggest
 

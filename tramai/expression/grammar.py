@@ -1,29 +1,24 @@
-"""Jinja2's own parser, and the translation of what it finds to trees that can be kept and compiled."""
+"""From the nodes of Jinja2's parser to trees that can be kept and compiled."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
-from jinja2 import TemplateSyntaxError, nodes
-from jinja2.lexer import TokenStream
-from jinja2.parser import Parser
+from jinja2 import nodes
 
 from .kinds import never_boolean
 from .names import uses_of
 from .parse import Record, Tree
+from .parser import FieldParser
 from .scan import Part
-from .tokens import Tokens, Unreadable, environment, read_parts
+from .tokens import Tokens, Unreadable, read_parts
 from .values import suggest
 
 Problem = tuple[str, str, int, int, str | None]
 
 _DEEPEST = 100
 _BINARY = {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "FloorDiv": "floordiv", "Mod": "mod", "Pow": "pow"}
-_EXPECTED = re.compile(r"expected token '(.+?)', got .*", re.S)
-_ENDS = {"end of print statement": "}}", "end of statement block": "%}"}
 
 
 def parse_expression(text: str, part: Part) -> tuple[Tree, tuple[Any, ...], list[Problem]]:
@@ -31,8 +26,8 @@ def parse_expression(text: str, part: Part) -> tuple[Tree, tuple[Any, ...], list
     nothing: Tree = ("const", part.start, part.end, None)
     try:
         translator = _Translator(text)
-        root = _parser([part], translator).parse()
-        tree = translator.tree(root.body[0].nodes[0])  # type: ignore[attr-defined]
+        output = translator.statements([part])[0]
+        tree = translator.tree(output.nodes[0])  # type: ignore[attr-defined]
     except Unreadable as error:
         return nothing, (), [("TRM201", error.message, error.start, error.end, error.hint)]
     if translator.problems:
@@ -46,80 +41,10 @@ def parse_blocks(text: str, parts: list[Part]) -> Record:
 
     translator = _Translator(text)
     try:
-        body, expressions = translate(_parser(parts, translator).parse().body, translator)
+        body, expressions = translate(translator.statements(parts), translator)
     except Unreadable as error:
         return Record("plain", text, (), (("TRM201", error.message, error.start, error.end, error.hint),))
     return Record("blocks", body, tuple(expressions), tuple(translator.problems))
-
-
-class _Careful(Parser):
-    """Jinja2's parser, fed with our tokens, and with errors that have a place in the field."""
-
-    def __init__(self, text: str, tokens: Tokens) -> None:
-        super().__init__(environment(), "")
-        self._text = text
-        self._tokens = tokens
-        self.stream = TokenStream(iter(tokens.tokens), None, None)
-
-    def parse(self) -> nodes.Template:
-        try:
-            return super().parse()
-        except TemplateSyntaxError as error:
-            number = self._tokens.index(error.lineno)
-            if "end of template" in str(error.message):
-                self._refuse_unclosed()
-            end = self._tokens.ends[number]
-            raise Unreadable(self._message(error, number), error.lineno, end, self._hint(number)) from None
-        except RecursionError:
-            raise Unreadable("the expression is nested too deeply", 0, self._tokens.ends[-1]) from None
-
-    def _message(self, error: TemplateSyntaxError, number: int) -> str:
-        """What Jinja2 says, in words that do not speak of templates and tokens."""
-        message = str(error.message)
-        found = self._text[error.lineno : self._tokens.ends[number]]
-        expected = _EXPECTED.fullmatch(message)
-        if expected and expected[1] == "end of print statement":
-            return f"unexpected '{found}'"
-        if expected:
-            wanted = "a name" if expected[1] == "name" else f"'{_ENDS.get(expected[1], expected[1])}'"
-            return f"expected {wanted}, found '{found}'"
-        if message.startswith("unexpected '"):
-            return (
-                f"the expression ends too early, before '{found}'"
-                if found in _ENDS.values()
-                else f"unexpected '{found}'"
-            )
-        if message.startswith("Encountered unknown tag"):
-            return f"unexpected tag '{found}'"
-        if message.startswith("Expected an expression"):
-            return f"expected an expression, found '{found}'"
-        return message.rstrip(".")
-
-    def _refuse_unclosed(self) -> None:
-        """Point at the last tag that was opened and not closed."""
-        opened: list[Any] = []
-        for before, token in pairwise(self._tokens.tokens):
-            if before.type == "block_begin" and token.value in {"if", "for", "set"}:
-                opened.append(token)
-            elif before.type == "block_begin" and token.value in {"endif", "endfor", "endset"} and opened:
-                opened.pop()
-        opened = [token for token in opened if token.value != "set"] or opened
-        if opened:
-            start, name = opened[-1].lineno, opened[-1].value
-            raise Unreadable(
-                f"the tag '{name}' is never closed", start, start + len(name), f"close it with {{% end{name} %}}"
-            )
-
-    def _hint(self, number: int) -> str | None:
-        token, before = self._tokens.tokens[number], self._tokens.tokens[max(0, number - 1)]
-        if token.type == "assign":
-            return "to compare, write =="
-        return "write `or`" if token.type == before.type == "pipe" else None
-
-
-def _parser(parts: list[Part], translator: _Translator) -> _Careful:
-    read_parts(parts, translator.tokens)
-    return _Careful(translator.text, translator.tokens)
 
 
 class _Translator:
@@ -130,6 +55,11 @@ class _Translator:
         self.tokens = Tokens()
         self.problems: list[Problem] = []
         self._depth = 0
+
+    def statements(self, parts: list[Part]) -> list[nodes.Node]:
+        """What the parts of the field consist of; Unreadable for what does not follow the grammar."""
+        read_parts(parts, self.tokens)
+        return FieldParser(self.text, self.tokens).statements()
 
     def tree(self, node: nodes.Node) -> Tree:
         """The tree of an expression node."""
@@ -273,8 +203,10 @@ class _Translator:
         inner = self.tree(node.node)
         end = self.tokens.closing(self.tokens.index(node.lineno))
         self.problem("TRM201", "data has no methods, and there are no functions", (inner[1], end), _call_hint(inner))
+        # What is called need not be known as a name as well; what it is called on and with are checked on.
         parts = [self.tree(argument) for argument in node.args]
-        return ("list", inner[1], end, (inner, *parts))
+        called_on = [inner[3]] if inner[0] == "get" else []
+        return ("list", inner[1], end, (*called_on, *parts))
 
     def _after_name(self, number: int) -> int:
         """The token that ends the (dotted) name of a filter or test."""

@@ -1,4 +1,4 @@
-"""Jinja2's own lexer, with the place of every token in the field where Jinja2 keeps a line number."""
+"""The tokens of Jinja2's own lexer, with the place of every token in the field where Jinja2 keeps a line number."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from jinja2 import Environment, TemplateSyntaxError
+from jinja2 import Environment
 from jinja2.lexer import Token, get_lexer, operators
 
 from .scan import Part
 
 _MOST_TOKENS = 20_000
 _DEEPEST = 32
-_CLOSING = {"lparen": "rparen", "lbracket": "rbracket", "lbrace": "rbrace"}
+_DEPTH = {"lparen": 1, "lbracket": 1, "lbrace": 1, "rparen": -1, "rbracket": -1, "rbrace": -1}
+_SIGNS = frozenset({"add", "sub"})
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|[0-7]{1,3}|.)", re.S)
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\n": ""}
 _HINTS = {"&": "write `and`", "!": "write `not`", "?": "write `a if b else c`", "$": "names have no $"}
@@ -59,8 +60,7 @@ class Tokens:
         """Where the bracket ends that this token opens."""
         depth = 0
         for at in range(number, len(self.tokens)):
-            sort = self.tokens[at].type
-            depth += (sort in _CLOSING) - (sort in _CLOSING.values())
+            depth += _DEPTH.get(self.tokens[at].type, 0)
             if depth == 0:
                 return self.ends[at]
         return self.ends[-1]
@@ -76,27 +76,37 @@ def read_tag(part: Part, into: Tokens) -> None:
     """Append the tokens inside a tag; Unreadable for what is no token."""
     if not part.inner.strip():
         raise Unreadable("there is no expression between the braces", part.start, part.end)
-    # A carriage return would be dropped, and all offsets after it would be wrong.
-    source = part.inner.replace("\r", " ")
-    lexer = get_lexer(environment())
-    position, depth, signs = part.inner_start, 0, 0
-    try:
-        for _, sort, text in lexer.tokeniter(source, None, state="variable"):
-            start, position = position, position + len(text)
-            if sort in {"variable_end", "data"}:
-                raise Unreadable(f"unexpected '{text[:20]}'", start, position)
-            if sort == "whitespace":
-                continue
-            kind = operators[text] if sort == "operator" else sort
-            into.add(start, position, kind, _value(sort, text, start, position))
-            depth += (kind in _CLOSING) - (kind in _CLOSING.values())
-            signs = signs + 1 if kind in {"sub", "add"} or text == "not" else 0
-            if depth > _DEEPEST or signs > _DEEPEST:
-                raise Unreadable("the expression is nested too deeply", start, position)
-    except TemplateSyntaxError as error:
-        character = source[position - part.inner_start : position - part.inner_start + 1]
-        message = f"unexpected '{character}'" if "unexpected char" in str(error.message) else str(error.message)
-        raise Unreadable(message, position, position + 1, _HINTS.get(character)) from None
+    pattern = _lexer()
+    position = depth = signs = 0
+    while found := pattern.match(part.inner, position):
+        start, position = part.inner_start + position, found.end()
+        sort, text = found.lastgroup, found.group()
+        if sort == "whitespace":
+            continue
+        kind = operators[text] if sort == "operator" else str(sort)
+        into.add(start, part.inner_start + position, kind, _value(kind, text, start, part.inner_start + position))
+        depth += _DEPTH.get(kind, 0)
+        signs = signs + 1 if kind in _SIGNS or text == "not" else 0
+        if depth > _DEEPEST or signs > _DEEPEST:
+            raise Unreadable("the expression is nested too deeply", start, part.inner_start + position)
+    if position < len(part.inner):
+        character, start = part.inner[position], part.inner_start + position
+        raise Unreadable(f"unexpected '{character}'", start, start + 1, _HINTS.get(character))
+
+
+@functools.cache
+def _lexer() -> re.Pattern[str]:
+    """Jinja2's patterns, in the order in which it tries them, as one."""
+    rules = get_lexer(environment()).rules["variable_begin"]
+    flags = ((re.IGNORECASE, "i"), (re.VERBOSE, "x"), (re.DOTALL, "s"))
+    parts = []
+    for pattern, name, command in rules:
+        if command is not None:  # the end of the tag, which `scan` has found already
+            continue
+        letters = "".join(letter for flag, letter in flags if pattern.flags & flag)
+        inside = f"(?{letters}:{pattern.pattern}\n)" if "x" in letters else f"(?{letters}:{pattern.pattern})"
+        parts.append(f"(?P<{name}>{inside if letters else pattern.pattern})")
+    return re.compile("|".join(parts))
 
 
 def read_parts(parts: Iterable[Part], into: Tokens) -> None:
