@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import functools
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from tramai.store import Store
-from tramai.stores import open_store
+import pytest
+
+from tramai.errors import NotFound, StoreTooNew, StoreUnavailable
+from tramai.store import Mark, Status, Store
+from tramai.stores import _sqlite_connection, _sqlite_file, _sqlite_schema, open_store
+from tramai.stores.sqlite import Sqlite
+from tramai.testing._store_given import begin, change, done, record
+from tramai.testing.clock import FakeClock
 from tramai.testing.store_contract import Opener, StoreContract
+
+ROOT = Path(__file__).parent.parent
 
 
 class TestSqlite(StoreContract):
@@ -16,3 +32,385 @@ class TestSqlite(StoreContract):
 
     def opener(self, store: Store) -> Opener:
         return functools.partial(open_store, store.url)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+def raw(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def test_a_url_without_a_path_is_the_default_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = open_store("sqlite:")
+    assert store.url == "sqlite:.tramai/tramai.db"
+    store.close()
+    assert (tmp_path / ".tramai" / "tramai.db").is_file()
+    assert (tmp_path / ".tramai" / ".gitignore").read_text() == "*\n"
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_nobody_else_can_read_what_is_stored(tmp_path: Path, clock: FakeClock, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        store = open_store(f"sqlite:{tmp_path}/a/.tramai/tramai.db")
+        store.commit(begin(store, clock), change(clock, record(1)))
+    finally:
+        os.umask(before)
+    folder = tmp_path / "a" / ".tramai"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+    modes = {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir() if file.name != ".gitignore"}
+    assert modes == dict.fromkeys(("tramai.db", "tramai.db-wal", "tramai.db-shm", "tramai.db.lock"), 0o600)
+    store.close()
+
+
+def test_a_folder_of_another_name_is_not_told_what_git_should_ignore(tmp_path: Path) -> None:
+    open_store(f"sqlite:{tmp_path}/data/runs.db").close()
+    assert sorted(os.listdir(tmp_path / "data")) == ["runs.db", "runs.db.lock"]
+
+
+def test_looking_makes_nothing(tmp_path: Path, clock: FakeClock) -> None:
+    url = f"sqlite:{tmp_path}/.tramai/tramai.db"
+    store = open_store(url, create=False)
+    assert store.url == url
+    assert store.page(limit=5) == ((), None)
+    with pytest.raises(NotFound):
+        store.get("r1")
+    with pytest.raises(StoreUnavailable):
+        begin(store, clock)
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_is_there_is_found_by_looking(path: Path, clock: FakeClock) -> None:
+    with_run = open_store(f"sqlite:{path}")
+    begin(with_run, clock)
+    with_run.close()
+    looking = open_store(f"sqlite:{path}", create=False)
+    assert looking.get("r1").run_id == "r1"
+    looking.close()
+
+
+@pytest.mark.parametrize("name", ["per%cent.db", "que?ry.db", "ha#sh.db", "sp ace 'q\".db", "ümläut.db", "a:b.db"])
+def test_any_file_name_will_do(tmp_path: Path, clock: FakeClock, name: str) -> None:
+    store = open_store(f"sqlite:{tmp_path}/{name}")
+    begin(store, clock)
+    store.close()
+    assert name in os.listdir(tmp_path)
+    with_run = open_store(f"sqlite:{tmp_path}/{name}")
+    assert with_run.get("r1").run_id == "r1"
+    with_run.close()
+
+
+def test_every_commit_is_flushed(path: Path) -> None:
+    store = Sqlite(str(path))
+    assert store._execute("PRAGMA synchronous").fetchone() == (2,)
+    assert store._execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    store.close()
+
+
+FLUSHES = """
+import sys
+from tramai.stores import open_store
+from tramai.testing._store_given import begin, change, done
+from tramai.testing.clock import FakeClock
+store, clock = open_store("sqlite:" + sys.argv[1]), FakeClock()
+lease = begin(store, clock)
+for seq in range(1, int(sys.argv[2]) + 1):
+    store.commit(lease, change(clock, done(seq, f"p{seq}")))
+store.close()
+"""
+
+
+def flushes(folder: Path, commits: int) -> int:
+    log = folder / f"strace-{commits}"
+    traced = ["strace", "-f", "-qq", "-e", "trace=fsync,fdatasync", "-o", str(log)]
+    child = [sys.executable, "-c", FLUSHES, str(folder / f"{commits}.db"), str(commits)]
+    subprocess.run([*traced, *child], cwd=ROOT, check=True, timeout=120, capture_output=True)
+    return sum("sync(" in line for line in log.read_text().splitlines())
+
+
+def test_a_commit_costs_exactly_one_flush(tmp_path: Path) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed: flushes cannot be counted")
+    probe = subprocess.run(["strace", "-qq", "true"], capture_output=True, timeout=60, check=False)
+    if probe.returncode:
+        pytest.skip("strace may not trace here (ptrace is forbidden): flushes cannot be counted")
+    assert flushes(tmp_path, 60) - flushes(tmp_path, 10) == 50
+
+
+def test_a_killed_maker_leaves_no_half_made_store(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", fail)
+        with pytest.raises(KeyboardInterrupt):
+            Sqlite(str(path))
+    assert os.listdir(path.parent) == ["runs.db.lock"]
+    Sqlite(str(path)).close()
+
+
+def test_many_makers_at_once_make_one_store(path: Path, clock: FakeClock) -> None:
+    barrier, stores = threading.Barrier(8), []
+
+    def make() -> None:
+        barrier.wait(30)
+        stores.append(Sqlite(str(path)))
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    begin(stores[0], clock)
+    assert [store.get("r1").run_id for store in stores] == ["r1"] * 8
+    for store in stores:
+        store.close()
+    assert sorted(os.listdir(path.parent)) == ["runs.db", "runs.db.lock"]
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{}, {"status": Status.RUNNING}, {"workflow": "wf"}, {"label": "a"}, {"label": "a", "status": Status.FAILED}],
+    ids=str,
+)
+def test_a_page_goes_down_an_index_and_sorts_nothing(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, filters: dict[str, Any]
+) -> None:
+    store = Sqlite(str(path))
+    plans = explained(store, monkeypatch, lambda: store.page(limit=3, **filters))
+    assert plans
+    for plan in plans:
+        assert "TEMP B-TREE" not in plan
+        assert "SCAN" not in plan
+        assert "USING" in plan
+    store.close()
+
+
+def test_every_look_up_goes_down_an_index(path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Sqlite(str(path))
+    lease = begin(store, clock, labels=("a",), start_key="k")
+
+    def everything() -> None:
+        store.commit(lease, change(clock, done(1, value='"' + "x" * 70_000 + '"')))
+        store.commit(lease, change(clock, status=Status.SLEEPING, wake_at=1.0))
+        store.renew(lease, ttl=5.0, now=clock.now())
+        store.get("r1"), store.journal("r1"), store.notes("r1"), store.cancel_requested("r1")
+        store.match("1"), store.definition("d1")
+        begin(store, clock, "r2", start_key="k2")
+
+    for plan in explained(store, monkeypatch, everything):
+        assert "SCAN" not in plan or "SCAN CONSTANT ROW" in plan, plan
+    store.close()
+
+
+def explained(store: Sqlite, monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> list[str]:
+    """How SQLite goes about each statement of some work."""
+    connection, plans = store._connection, []
+    execute = connection.execute
+
+    def explaining(statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        assert connection._raw is not None
+        plan = connection._raw.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
+        plans.append("; ".join(row[3] for row in plan))
+        return execute(statement, values)
+
+    monkeypatch.setattr(connection, "execute", explaining)
+    monkeypatch.setattr(store, "_execute", explaining)
+    work()
+    return plans
+
+
+def test_a_large_value_is_stored_once(path: Path, clock: FakeClock) -> None:
+    store = open_store(f"sqlite:{path}")
+    lease = begin(store, clock)
+    value = '"' + "x" * 1_000_000 + '"'
+    for seq in range(1, 6):
+        store.commit(lease, change(clock, done(seq, f"p{seq}", value=value, saves=value)))
+    store.close()
+    assert path.stat().st_size < 1_300_000
+
+
+def test_what_a_commit_writes_does_not_grow_with_the_run(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_sqlite_connection, "CHECKPOINT_PAGES", 0)  # never: the log shows all that was written
+    store = Sqlite(str(path))
+    lease = begin(store, clock, inputs='"' + "i" * 500_000 + '"')
+    sizes = []
+    for first in (1, 501):
+        before = Path(f"{path}-wal").stat().st_size
+        for seq in range(first, first + 100):
+            store.commit(lease, change(clock, done(seq, f"p{seq:05}"), outputs='"' + "o" * 50_000 + '"'))
+        sizes.append(Path(f"{path}-wal").stat().st_size - before)
+        for seq in range(first + 100, first + 500):
+            store.commit(lease, change(clock, done(seq, f"p{seq:05}")))
+    assert 0 < sizes[1] < sizes[0] * 1.2
+    store.close()
+
+
+def test_a_reader_does_not_stop_writers(path: Path, clock: FakeClock) -> None:
+    store = open_store(f"sqlite:{path}")
+    lease = begin(store, clock)
+    reader = raw(path)
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM record").fetchone() == (0,)
+    for seq in range(1, 101):
+        store.commit(lease, change(clock, done(seq, f"p{seq}")))
+    assert reader.execute("SELECT count(*) FROM record").fetchone() == (0,)
+    reader.close()
+    assert len(store.journal("r1")) == 100
+    store.close()
+
+
+def test_a_writer_that_keeps_the_file_is_called_busy(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(f"sqlite:{path}")
+    lease = begin(store, clock)
+    monkeypatch.setattr(_sqlite_file, "PATIENCE", 0.05)
+    other = raw(path)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match=r"^the store cannot be used: busy$") as caught:
+        store.commit(lease, change(clock, record(1)))
+    assert caught.value.exit_status == 7
+    assert "locked" not in f"{caught.value} {caught.value.hint}"
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.commit(lease, change(clock, record(1))) == 2
+    store.close()
+
+
+@pytest.mark.parametrize("turns", [True, False])
+def test_writers_take_turns_where_sqlite_needs_it(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, turns: bool
+) -> None:
+    monkeypatch.setattr(_sqlite_connection, "NEEDS_TURNS", turns)
+    monkeypatch.setattr(_sqlite_file, "PATIENCE", 0.05)
+    store = open_store(f"sqlite:{path}")
+    lease = begin(store, clock)
+    other = _sqlite_file.Lock(f"{path}.lock")
+    other.take()
+    if turns:
+        with pytest.raises(StoreUnavailable, match="busy"):
+            store.commit(lease, change(clock, record(1)))
+    else:
+        store.commit(lease, change(clock, record(1)))
+    assert store.get("r1").run_id == "r1"
+    other.give()
+    other.close()
+    store.close()
+
+
+def test_turns_are_needed_below_the_version_that_mended_the_log() -> None:
+    assert (sqlite3.sqlite_version_info < (3, 51, 3)) == _sqlite_connection.NEEDS_TURNS
+
+
+def test_an_older_format_is_migrated_once(path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = open_store(f"sqlite:{path}")
+    begin(old, clock)
+    old.close()
+    done_: list[int] = []
+
+    def second(db: Any) -> None:
+        done_.append(1)
+        db["extra"].create({"a": int})
+
+    monkeypatch.setattr(_sqlite_schema, "MIGRATIONS", (*_sqlite_schema.MIGRATIONS, second))
+    barrier, stores = threading.Barrier(4), []
+
+    def open_it() -> None:
+        barrier.wait(30)
+        stores.append(open_store(f"sqlite:{path}"))
+
+    threads = [threading.Thread(target=open_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert done_ == [1]
+    assert [store.get("r1").run_id for store in stores] == ["r1"] * 4
+    for store in stores:
+        store.close()
+    check = raw(path)
+    assert check.execute("PRAGMA user_version").fetchone() == (2,)
+    check.close()
+
+
+def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_store(f"sqlite:{path}").close()
+
+    def second(db: Any) -> None:
+        db["extra"].create({"a": int})
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_sqlite_schema, "MIGRATIONS", (*_sqlite_schema.MIGRATIONS, second))
+        with pytest.raises(KeyboardInterrupt):
+            open_store(f"sqlite:{path}")
+    check = raw(path)
+    assert check.execute("PRAGMA user_version").fetchone() == (1,)
+    assert check.execute("SELECT count(*) FROM sqlite_master WHERE name='extra'").fetchone() == (0,)
+    check.close()
+    open_store(f"sqlite:{path}").close()
+
+
+@pytest.mark.parametrize("log", ["folded", "in the log"])
+def test_a_newer_format_is_refused_untouched(path: Path, log: str) -> None:
+    open_store(f"sqlite:{path}").close()
+    newer = raw(path)
+    newer.execute("PRAGMA user_version=99")
+    if log == "folded":
+        newer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        newer.close()
+    copy = path.parent / "copy.db"
+    for end in ("", "-wal"):
+        if Path(f"{path}{end}").exists():
+            shutil.copy(f"{path}{end}", f"{copy}{end}")
+    before = {end: Path(f"{copy}{end}").read_bytes() for end in ("", "-wal") if Path(f"{copy}{end}").exists()}
+    with pytest.raises(StoreTooNew, match="the store has format 99; this tramai knows formats up to 1") as caught:
+        open_store(f"sqlite:{copy}")
+    assert caught.value.exit_status == 7
+    assert {end: Path(f"{copy}{end}").read_bytes() for end in before} == before
+    newer.close()
+
+
+def test_a_run_imports_no_schema_tools(path: Path) -> None:
+    open_store(f"sqlite:{path}").close()
+    code = (
+        "import sys; from tramai.stores import open_store; open_store('sqlite:' + sys.argv[1]).close();"
+        "print(sorted({'sqlite_utils', 'random', 'tempfile', 'urllib.parse', 'asyncio', 'logging'} & set(sys.modules)))"
+    )
+    child = [sys.executable, "-c", code, str(path)]
+    answer = subprocess.run(child, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60)
+    assert answer.stdout.strip() == "[]"
+
+
+def test_one_file_opened_twice_in_a_process_stays_whole(path: Path, clock: FakeClock) -> None:
+    one, other = open_store(f"sqlite:{path}"), open_store(f"sqlite:{path}")
+    lease = begin(one, clock)
+    one.commit(lease, change(clock, record(1)))
+    other.commit(lease, change(clock, record(2, mark=Mark.FAILED)))
+    other.close()
+    one.commit(lease, change(clock, done(3)))
+    assert [line.seq for line in one.journal("r1")] == [1, 2, 3]
+    one.close()
+    check = raw(path)
+    assert check.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    check.close()
+
+
+def test_a_forgotten_store_closes_its_file(path: Path, clock: FakeClock) -> None:
+    store = open_store(f"sqlite:{path}")
+    begin(store, clock)
+    del store
+    assert not Path(f"{path}-wal").exists()

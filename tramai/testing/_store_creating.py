@@ -31,8 +31,15 @@ LOOK_ALIKES = [
 ]
 
 WRONG: list[dict[str, object]] = [
-    *({"run_id": ""}, {"run_id": " \t"}, {"start_key": ""}, {"owner": ""}, {"owner": "  "}),
-    *({"ttl": 0.0}, {"ttl": -1.0}, {"ttl": float("nan")}, {"ttl": float("inf")}),
+    {"run_id": ""},
+    {"run_id": " \t"},
+    {"start_key": ""},
+    {"owner": ""},
+    {"owner": "  "},
+    {"ttl": 0.0},
+    {"ttl": -1.0},
+    {"ttl": float("nan")},
+    {"ttl": float("inf")},
 ]
 
 

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite("tramai.testing")
+_PARTS = ("creating", "leases", "journal", "operators", "pages", "races", "processes", "walk")
+pytest.register_assert_rewrite(*(f"{__package__}._store_{part}" for part in _PARTS))
 
 from ._store_creating import Creating
 from ._store_given import Opener
