@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import tramai
@@ -54,7 +53,8 @@ def walk_up(kind: type) -> Iterator[type]:
 @functools.cache
 def error_classes() -> tuple[type[TramaiError], ...]:
     for found in pkgutil.walk_packages(tramai.__path__, "tramai."):
-        if not found.name.endswith("__main__"):
+        # `testing` is for pytest, which wants to be the first to load it.
+        if not found.name.endswith("__main__") and not found.name.startswith("tramai.testing"):
             importlib.import_module(found.name)
     ours = {kind for kind in walk_up(TramaiError) if kind.__module__.startswith("tramai.")}
     return tuple(sorted({TramaiError, *ours}, key=lambda kind: kind.__qualname__))
@@ -91,8 +91,7 @@ def test_a_step_is_a_frozen_struct_named_as_its_file(name: str) -> None:
 @pytest.mark.parametrize("name", STEPS)
 def test_every_setting_of_a_step_is_described(name: str) -> None:
     kind = kinds.find("steps", name)
-    schema = msgspec.json.schema(kind, schema_hook=lambda custom: custom.json_schema())
-    settings = schema["$defs"][kind.__name__]["properties"]
+    settings = workflow.generate_schema()["definitions"][kind.__name__]["properties"]
     assert [field for field, said in settings.items() if not said.get("description")] == []
 
 

@@ -1,0 +1,86 @@
+"""`foreach`: a block per item, one after another."""
+
+from __future__ import annotations
+
+import pytest
+
+from tramai.stores.memory import Memory
+
+from .written import Clockwork, again, codes, ends, ran
+
+STEPS = """\
+- id: loop_over
+  foreach:
+    items: ${{ inputs.xs }}
+    as: x
+    key: ${{ x }}
+    do:
+      - id: add
+        local: ${{ state.sum + x }}
+        save: {sum: "${{ result }}"}
+      - id: rest
+        when: ${{ x == 2 }}
+        delay: 2h
+"""
+TOP = """\
+inputs: {xs: {type: array, items: {type: integer}}}
+state: {sum: {initial: 0}}
+outputs: {sum: "${{ state.sum }}", sums: "${{ steps.loop_over.output | map(attribute='add') | list }}"}
+"""
+
+
+def test_an_item_sees_the_state_that_the_one_before_has_saved() -> None:
+    assert ran(STEPS, TOP, given={"xs": [1, 3, 5]}).outputs == {"sum": 9, "sums": [1, 4, 9]}
+    assert ran(STEPS, TOP, given={"xs": []}).outputs == {"sum": 0, "sums": []}
+
+
+def test_the_loop_goes_on_with_the_item_it_had_come_to() -> None:
+    store, clock = Memory(), Clockwork()
+    assert ran(STEPS, TOP, given={"xs": [1, 2, 3]}, store=store, clock=clock).status == "sleeping"
+    assert "loop_over[3].add" not in ends(store)
+    clock.time += 7200
+    assert again(store, clock=clock).outputs == {"sum": 6, "sums": [1, 3, 6]}
+    completed = [record.path for record in store.journal("r") if record.mark.value == "completed"]
+    assert len(completed) == len(set(completed))
+
+
+FAILING = """\
+- id: loop_over
+  foreach:
+    items: [1, 2, 3]
+    MORE
+    do: [{id: half, local: "${{ 6 // (item - 2) }}"}]
+"""
+
+
+def test_the_first_failure_ends_the_loop() -> None:
+    store = Memory()
+    result = ran(FAILING.replace("MORE", "on_error: fail"), store=store)
+    assert result.error is not None
+    assert result.error["path"] == "loop_over[1].half"
+    assert "loop_over[2].half" not in ends(store)
+
+
+def test_collect_goes_on_after_a_failure() -> None:
+    result = ran(FAILING.replace("MORE", "on_error: collect"), "outputs: {it: '${{ steps.loop_over.output }}'}")
+    first, second, third = result.outputs["it"]
+    assert (first, third) == ({"half": -6}, {"half": 6})
+    assert second["error"]["path"] == "loop_over[1].half"
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ("{items: [1], do: []}", "TRM346"),
+        ("{items: [1]}", "TRM105"),
+        ("{do: [{id: a, local: x}]}", "TRM105"),
+        ("{items: [1], do: [{id: a, local: x}], max: 2}", "TRM104"),
+    ],
+)
+def test_settings_that_make_no_loop_are_refused(settings: str, code: str) -> None:
+    assert codes(f"- id: each\n  foreach: {settings}") == [code]
+
+
+def test_steps_inside_are_seen_outside_only_through_the_output() -> None:
+    steps = FAILING.replace("    MORE\n", "")
+    assert codes(steps + "- id: after\n  local: ${{ steps.half.output }}") == ["TRM204"]
