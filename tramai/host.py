@@ -195,7 +195,7 @@ class StoreHost:
             if isinstance(outcome, Reject):
                 raise StepError("rejected", self.redactor.text(outcome.reason))
             assert isinstance(outcome, Done)  # `_outcome` waits out a Suspend
-            output, saves = finish(node, outcome.result, scope)
+            output, saves = finish(node, outcome.result, scope, self.plan.workflow.state)
         except ExpressionError as error:
             raise StepError("expression", str(error), hint=error.hint) from error
         except Interrupted:
@@ -212,7 +212,8 @@ class StoreHost:
         finally:
             ctx.close()
         pure = node.step.pure() and "[" in path
-        return await self._complete(node, path, attempt, began, output, saves, outcome.usage, pure=pure)
+        note = node.step.note(outcome.result) if self._observers else None
+        return await self._complete(node, path, attempt, began, output, saves, outcome.usage, pure=pure, note=note)
 
     async def _outcome(self, node: Node, ctx: StepContext) -> Outcome:
         """Run the step, and wait in place for a suspension that is short enough."""
@@ -247,6 +248,7 @@ class StoreHost:
         usage: Usage | None,
         *,
         pure: bool,
+        note: str | None = None,
     ) -> View:
         value = self._encode(output)
         now = self.clock.now()
@@ -269,7 +271,13 @@ class StoreHost:
         if self._observers:
             self.emit(
                 StepFinished(
-                    path=path, id=node.id, verb=node.verb, attempt=attempt, status="succeeded", duration=now - began
+                    path=path,
+                    id=node.id,
+                    verb=node.verb,
+                    attempt=attempt,
+                    status="succeeded",
+                    duration=now - began,
+                    note=note,
                 )
             )
         return View("succeeded", output, attempt, now - began)
@@ -370,8 +378,7 @@ class StoreHost:
     async def _durable(self, *, pure: bool) -> None:
         """Return when what was recorded is safe; for pure results inside a fan-out, when a batch will see to it."""
         if pure:
-            if not self._looped:
-                self.journal.write_soon()
+            self.journal.write_soon(looped=self._looped)
             return
         if self._looped:
             await self.journal.write_shared()

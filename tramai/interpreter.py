@@ -14,7 +14,7 @@ from .codec import Json
 from .errors import TramaiError
 from .expression import Condition, Expression, ExpressionError, Missing, Template, Value, evaluate, test
 from .step import Block, Control, Job, Node, StepError
-from .definition import Workflow
+from .definition import StateSpec, Workflow
 
 
 class StepFailed(TramaiError):
@@ -188,7 +188,7 @@ class Interpreter:
         try:
             work = step.walk(walk)
             result = await (work if node.timeout is None else self.host.within(node.timeout, work))
-            output, saves = finish(node, result, scope)
+            output, saves = finish(node, result, scope, self.workflow.state)
             return await self.host.closed(node, path, output, saves)
         except StepError as error:
             raise self._failed(node, path, error) from error
@@ -250,24 +250,36 @@ class _Walk:
         return [{"error": end.error} if isinstance(end, StepFailed) else end for end in ended], len(failures)
 
 
-def finish(node: Node, result: Any, scope: Mapping[str, Any]) -> tuple[Json, dict[str, Json]]:
+def finish(
+    node: Node, result: Any, scope: Mapping[str, Any], state: Mapping[str, StateSpec]
+) -> tuple[Json, dict[str, Json]]:
     """Reshape a step's full record: its output (`output`, checked by `schema`) and the state it saves."""
     if node.output is None:
         output = node.step.output(result)
     else:
         output = evaluate(node.output, {**scope, "result": result})
     if node.schema is not None:
-        from .schema import schema_problems
-
-        problems = schema_problems(output, node.schema)
-        if problems:
-            where, what = problems[0]
-            place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
-            raise StepError("invalid_output", f"the output does not meet the schema: output{place}: {what}")
+        _meet(output, node.schema, "output")
     if not node.save:
         return output, {}
     names = {**scope, "result": result}
-    return output, {name: evaluate(value, names) for name, value in node.save.items()}
+    saves = {name: evaluate(value, names) for name, value in node.save.items()}
+    for name, value in saves.items():
+        spec = state.get(name)
+        if spec is not None and spec.schema is not None:
+            _meet(value, spec.schema, f"state.{name}")
+    return output, saves
+
+
+def _meet(value: Json, schema: dict[str, Any], what: str) -> None:
+    """Fail the step when a value does not meet the schema declared for it."""
+    from .schema import schema_problems
+
+    problems = schema_problems(value, schema)
+    if problems:
+        where, why = problems[0]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
+        raise StepError("invalid_output", f"{what} does not meet its schema: {what}{place} {why}")
 
 
 def failure(id: str, path: str, error: StepError, attempt: int = 1) -> StepFailed:

@@ -48,6 +48,7 @@ class Journal:
         self._notes: list[Note] = []
         self._writer: asyncio.Task[None] | None = None
         self._waiters: list[asyncio.Future[None]] = []
+        self._full = False
         self.lease = lease
         self.retry_base = retry_base
         self.pasts: dict[str, Past] = {}
@@ -116,9 +117,14 @@ class Journal:
             cost_usd=self.cost,
         )
 
-    def write_soon(self) -> None:
-        """Straight driver: commit only once a batch is full."""
-        if len(self._pending) >= BATCH:
+    def write_soon(self, *, looped: bool) -> None:
+        """Commit once a batch is full; over an event loop without waiting for it."""
+        if len(self._pending) < BATCH:
+            return
+        if looped:
+            self._full = True
+            self._start()
+        else:
             self.write()
 
     async def write_shared(self) -> None:
@@ -127,17 +133,22 @@ class Journal:
 
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
+        self._start()
+        await asyncio.shield(waiter)
+
+    def _start(self) -> None:
+        import asyncio
+
         if self._writer is None or self._writer.done():
             self._writer = asyncio.ensure_future(self._drain())
-        await asyncio.shield(waiter)
 
     async def _drain(self) -> None:
         """Write batches on a thread until nobody waits."""
         import asyncio
 
         await asyncio.sleep(0)  # let all that is ready in this turn of the loop join the first batch
-        while self._waiters:
-            waiters, self._waiters = self._waiters, []
+        while self._waiters or self._full:
+            waiters, self._waiters, self._full = self._waiters, [], False
             try:
                 await asyncio.to_thread(self.write)
             except Exception as error:  # noqa: BLE001 - handed to everybody who waits for this commit

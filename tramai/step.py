@@ -267,6 +267,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """What people want of the full record: the default `output`."""
         return result  # type: ignore[no-any-return]
 
+    def note(self, result: Any) -> str | None:
+        """A few words about the full record for those who watch: a status, a size, what it cost."""
+        return None
+
     async def run(self, ctx: Context) -> Outcome:
         """Do the step once."""
         raise NotImplementedError

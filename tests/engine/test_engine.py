@@ -533,3 +533,14 @@ def test_what_another_attempt_cannot_mend_is_not_tried_again(store: Memory) -> N
     made = make([{"id": "a", "local": call("refuse"), "retry": {"max_attempts": 3, "delay": "0s"}}])
     assert run(store, made).status == "failed"
     assert marks(store) == [("a", "failed", 1)]
+
+
+def test_a_saved_value_must_meet_the_schema_of_its_state(store: Memory) -> None:
+    made = make(
+        [{"id": "a", "local": "text", "save": {"n": "${{ result }}"}}],
+        state={"n": {"initial": 1, "schema": {"type": "integer"}}},
+    )
+    result = run(store, made)
+    assert result.error is not None
+    assert result.error["type"] == "invalid_output"
+    assert result.error["message"].startswith("state.n does not meet its schema")

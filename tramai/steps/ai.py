@@ -64,6 +64,13 @@ class Ai(Step, frozen=True, kw_only=True):
         hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
         return (Finding(("model",), "TRM331", f"there is no model provider `{service[:80]}`", hint),)
 
+    def note(self, result: Any) -> str | None:
+        """What it consumed."""
+        usage = result["usage"]
+        spent = f"{usage.get('input_tokens', 0):,} in / {usage.get('output_tokens', 0):,} out tokens"
+        cost = usage.get("cost_usd")
+        return f"{spent}, ${cost:.4f}" if cost else spent
+
     async def run(self, ctx: Context) -> Outcome:
         """Ask, and with a schema ask again until the answer fits."""
         model = ctx.text(self.model).strip()

@@ -99,6 +99,10 @@ class Http(Step, frozen=True, kw_only=True):
         given = {"json": self.json is not msgspec.UNSET, "form": self.form is not None, "body": self.body is not None}
         return tuple(name for name, there in given.items() if there)
 
+    def note(self, result: Any) -> str | None:
+        """The status of the answer."""
+        return str(result["status"])
+
     async def run(self, ctx: Context) -> Outcome:
         """Render, send within the time there is, decode."""
         import asyncio
