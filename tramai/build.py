@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from . import duration, expression, kinds
+from . import duration, expression, kinds, schema
 from .definition import NAME, Common, Limits, Opaque, SecretSource, StateSpec, Workflow
 from .duration import Duration
 from .errors import Pointer
@@ -147,8 +147,9 @@ class _Builder:
     def entry(self, name: str, key: str, value: Any) -> Any:
         if name == "inputs" and isinstance(value, dict):
             value = _own(value)
-        if name in ("inputs", "state"):
-            value = _whole(value)
+        if name in ("inputs", "state") and isinstance(value, dict):
+            data = {key: _whole(value[key]) for key in ("default", "enum", "initial", "schema") if key in value}
+            value = {**value, **data}
         return self.convert(value, SECTIONS[name], (name, key))
 
     def nodes(self, raw: list[Any], at: Pointer) -> tuple[Node, ...]:
@@ -216,7 +217,7 @@ class _Builder:
             made = msgspec.convert(raw, kind, dec_hook=self.hook)
         except msgspec.ValidationError as error:
             raise Unbuildable(at, str(error)) from error
-        _refuse_nulls(made, raw, at)
+        _agree(made, raw, at)
         return made
 
     def hook(self, kind: type, raw: Any) -> Any:
@@ -260,28 +261,54 @@ def _whole(data: Any) -> Any:
     return data
 
 
-def _refuse_nulls(made: Any, raw: Any, at: Pointer) -> None:
-    """An empty value is not the same as no value: `when:` with nothing behind it is a mistake."""
-    if not isinstance(raw, dict) or not isinstance(made, msgspec.Struct):
-        return
+def _agree(made: Any, raw: Any, at: Pointer) -> None:
+    """Refuse what msgspec is lenient about and the published schema is not: null for no value, 2.0 for 2.
+
+    An empty value is not the same as no value: `when:` with nothing behind it is a mistake.
+    """
+    if type(made) is int and type(raw) is float:
+        raise Unbuildable(at, "is no integer")
+    if type(made) is tuple and isinstance(raw, list):
+        for index, (item, given) in enumerate(zip(made, raw, strict=True)):
+            _agree(item, given, (*at, index))
+    elif isinstance(made, dict) and isinstance(raw, dict):
+        for key, item in made.items():
+            if isinstance(item, msgspec.Struct):
+                _agree(item, raw.get(key), (*at, key))
+    elif isinstance(made, msgspec.Struct) and isinstance(raw, dict):
+        _agree_struct(made, raw, at)
+
+
+def _agree_struct(made: msgspec.Struct, raw: dict[str, Any], at: Pointer) -> None:
+    optional, narrow = _leniencies(type(made))
     for field, name in zip(made.__struct_fields__, made.__struct_encode_fields__, strict=True):
         value = raw.get(name)
         if value is None:
-            if name in raw and field in _optional(type(made)):
+            if name in raw and field in optional:
                 raise Unbuildable((*at, name), "is empty")
-        elif isinstance(value, dict):
-            inner = getattr(made, field)
-            if isinstance(inner, dict):
-                for key, item in inner.items():
-                    _refuse_nulls(item, value.get(key), (*at, name, key))
-            else:
-                _refuse_nulls(inner, value, (*at, name))
+        elif field in narrow:
+            _narrow(type(made), name, value, (*at, name))
+        elif type(value) is not str:
+            _agree(getattr(made, field), value, (*at, name))
 
 
 @cache
-def _optional(kind: type[msgspec.Struct]) -> frozenset[str]:
-    """Fields in which null would mean that the key is not there."""
-    return frozenset(field.name for field in msgspec.structs.fields(kind) if field.default is None)
+def _leniencies(kind: type[msgspec.Struct]) -> tuple[frozenset[str], frozenset[str]]:
+    """Fields in which null would mean that the key is not there, and those that say more than their type does."""
+    fields = msgspec.structs.fields(kind)
+    return (
+        frozenset(field.name for field in fields if field.default is None),
+        frozenset(field.name for field in fields if "extra_json_schema" in repr(field.type)),
+    )
+
+
+def _narrow(kind: type[msgspec.Struct], name: str, value: Any, at: Pointer) -> None:
+    """Check a value against what the published schema says of its field."""
+    whole = schema.workflow_schema()
+    wanted = whole["definitions"][kind.__name__]["properties"][name]
+    found = schema.schema_problems(value, {**wanted, "definitions": whole["definitions"]})
+    if found:
+        raise Unbuildable((*at, *found[0][0]), found[0][1])
 
 
 def _opaque(raw: Any, at: Pointer) -> Node:

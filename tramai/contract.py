@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from . import build, expression, schema
-from .definition import Common, Workflow
+from .definition import Common, StateSpec, Workflow
 from .duration import Duration
 from .inputs import InputSpec
 from .schema import Schema
@@ -17,20 +19,24 @@ DURATION = (
     r"|^P(?=[0-9T])([0-9]+W)?([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?$"
 )
 """What `duration.parse` takes, for editors."""
+_ANYTHING = ["string", "integer", "number", "boolean", "array", "object"]
 _WHERE = {"type": "string", "description": "Where an editor finds this schema; no part of the workflow."}
 
 
 def generate() -> Schema:
     """The schema of a whole file, as plain JSON data."""
     verbs = {verb: build.verb_class(verb) for verb in sorted(build.verbs())}
-    references, definitions = schema.components([Workflow, Common, InputSpec, *verbs.values()], _hook)
-    top, common, given, *settings = (reference["$ref"].rpartition("/")[2] for reference in references)
+    references, definitions = schema.components([Workflow, Common, StateSpec, InputSpec, *verbs.values()], _hook)
+    top, common, kept, given, *settings = (reference["$ref"].rpartition("/")[2] for reference in references)
     for name in (given, *settings):
         definitions[name] = schema.free(definitions[name])
     forms = {
         verb: ({"$ref": f"#/definitions/{name}"}, _scalar(verbs[verb], definitions[name]))
         for verb, name in zip(verbs, settings, strict=True)
     }
+    kinds: list[type[msgspec.Struct]] = [Common, StateSpec, *verbs.values()]
+    for kind, name in zip(kinds, [common, kept, *settings], strict=True):
+        _fill(kind, definitions[name]["properties"])
     whole, keys = definitions.pop(top), definitions.pop(common)["properties"]
     definitions["step"] = schema.step_schema(forms, keys, definitions=definitions)
     made = {**_top(whole), "definitions": dict(sorted(definitions.items()))}
@@ -48,6 +54,16 @@ def _hook(kind: type) -> Schema:
             "examples": ["90s", "1h30m"],
         }
     return expression.schema_hook(kind)
+
+
+def _fill(kind: type[msgspec.Struct], properties: dict[str, Schema]) -> None:
+    """Keys that may be left out are not null when they are there, and a schema at the top of a key is a mapping."""
+    for field in msgspec.structs.fields(kind):
+        found = properties[field.encode_name]
+        if found.get("allOf") == [{"$ref": "#/definitions/JsonSchema"}]:
+            properties[field.encode_name] = {"type": "object", **found}
+        elif field.default is None and not {"type", "anyOf", "allOf", "$ref", "enum"} & found.keys():
+            properties[field.encode_name] = {"type": _ANYTHING, **found}
 
 
 def _top(whole: Schema) -> Schema:
