@@ -121,7 +121,8 @@ def test_a_start_key_starts_once(tramai: Call) -> None:
 def test_the_same_result_is_printed_by_run_and_resume(tramai: Call) -> None:
     write(
         "o.yaml",
-        "tramai: 1\nname: o\nsteps: [{id: a, local: {value: {z: 1, b: 2}}}]\noutputs: {z: 1, a: '${{ steps.a.output }}'}\n",
+        "tramai: 1\nname: o\nsteps: [{id: a, local: {value: {z: 1, b: 2}}}]\n"
+        "outputs: {z: 1, a: '${{ steps.a.output }}'}\n",
     )
     texts = [tramai("run", "o.yaml").stdout, tramai("run", "o.yaml").stdout, tramai("resume", "@last").stdout]
     assert texts[0] == texts[1] == texts[2] == "a:\n  b: 2\n  z: 1\nz: 1\n"

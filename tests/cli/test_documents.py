@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from click.testing import Result
 
 from tests.cli.conftest import FAILS, HELLO, ROOT, SLEEPS, document, write
 from tests.cli.test_exit_codes import blocked_run
-from tramai.cli import _documents
+from tramai.cli import _schemas
 
 Call = Callable[..., Result]
 
@@ -32,11 +31,11 @@ def check(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_published_schemas_are_fresh() -> None:
-    for name, made in _documents.schemas().items():
-        assert schema(name) == made, f"python -m tramai.cli._documents {os.path.join('schemas')}"
+    for name, made in _schemas.schemas().items():
+        assert schema(name) == made, "python -m tramai.cli._schemas schemas"
 
 
-@pytest.mark.parametrize("name", sorted(_documents.schemas()))
+@pytest.mark.parametrize("name", sorted(_schemas.schemas()))
 def test_every_schema_is_one(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema(name))
 

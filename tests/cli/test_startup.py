@@ -56,7 +56,7 @@ def test_a_shell_run_imports_no_client_of_anything() -> None:
 def test_an_unchanged_file_is_run_without_its_readers() -> None:
     write("hello.yaml", HELLO)
     imported("run", "hello.yaml")
-    readers = {"jinja2", "jsonschema", "ruamel", "sqlite_utils", "rich", "asyncio"}
+    readers = {"jinja2", "jsonschema", "ruamel", "sqlite_utils", "rich", "asyncio", "click"}
     assert not imported("run", "hello.yaml") & (NEVER | readers)
 
 

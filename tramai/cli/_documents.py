@@ -1,7 +1,4 @@
-"""The JSON documents of the command line. Fields may be added, never renamed: others build on them.
-
-`python -m tramai.cli._documents FOLDER` writes their JSON Schemas.
-"""
+"""The JSON documents of the command line. Fields may be added, never renamed: others build on them."""
 
 from __future__ import annotations
 
@@ -417,65 +414,3 @@ def finding(problem: Problem) -> Finding:
 def placed(at: Position | None) -> dict[str, Any]:
     """The fields of a Body that say where."""
     return msgspec.structs.asdict(at) if at else {}
-
-
-def schemas() -> dict[str, dict[str, Any]]:
-    """Every document's JSON Schema, by the name before `.schema.json`."""
-    named = {_tag(kind): _schema(kind) for kind in DOCUMENTS}
-    named["events"] = _events_schema()
-    return named
-
-
-def _tag(kind: Any) -> str:
-    default = next(field.default for field in msgspec.structs.fields(kind) if field.name == "schema")
-    return str(default).removeprefix("tramai.").removesuffix("/1")
-
-
-def _schema(kind: Any) -> dict[str, Any]:
-    (root,), parts = msgspec.json.schema_components((kind,), ref_template="#/$defs/{name}")
-    body = parts.pop(root["$ref"].rsplit("/", 1)[1])
-    _require_all(body, kind)
-    for name, part in parts.items():
-        _require_all(part, globals()[name])
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"tramai.{_tag(kind)}/1"}
-    body.pop("title", None)
-    return {**head, **body, **({"$defs": parts} if parts else {})}
-
-
-def _require_all(part: dict[str, Any], kind: Any) -> None:
-    """A field with a default is always written, so readers may rely on it; only an UNSET one may be missing."""
-    part["required"] = [field.encode_name for field in msgspec.structs.fields(kind) if field.default is not UNSET]
-
-
-def _events_schema() -> dict[str, Any]:
-    (root,), parts = msgspec.json.schema_components((Event,), ref_template="#/$defs/{name}")
-    for part in parts.values():
-        part["properties"] = {
-            "seq": {"type": "integer", "minimum": 1},
-            "schema": {"enum": [EVENTS]},
-            **part["properties"],
-        }
-        part["required"] = ["seq", "schema", *part["required"]]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": EVENTS,
-        "description": "One line of `run --json` and `resume --json`.",
-        **{key: value for key, value in root.items() if key != "discriminator"},
-        "$defs": parts,
-    }
-
-
-def write(folder: str) -> None:
-    """Write every schema into a folder."""
-    import os
-
-    for name, schema in schemas().items():
-        with open(os.path.join(folder, f"{name}.schema.json"), "w", encoding="utf-8") as file:
-            json.dump(schema, file, indent=2, ensure_ascii=False)
-            file.write("\n")
-
-
-if __name__ == "__main__":
-    import sys
-
-    write(sys.argv[1])

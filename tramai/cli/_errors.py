@@ -40,6 +40,15 @@ def guarded(arguments: list[str], action: Callable[[Session], int] | None = None
 
 
 def _dispatch(session: Session) -> int:
+    from . import _short
+
+    understood = _short.understand(session)
+    if understood is not None:
+        from . import _start
+
+        name, request = understood
+        session.begin()
+        return _start.run(session, request) if name == "run" else _start.resume(session, request)
     from ._group import group
 
     return group.call(session)
