@@ -268,6 +268,23 @@ def test_a_page_comes_out_as_shown(path: Path, tmp_path: Path) -> None:
         shell.close()
 
 
+def test_the_python_page_runs(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "reference" / "python-api.md"
+    (tmp_path / "hello.yaml").write_bytes((ROOT / "workflows" / "hello.yaml").read_bytes())
+    code = "\n".join(body for language, _, body in blocks(page) if language == "python")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 # Links.
 
 
