@@ -35,6 +35,11 @@ _FAILURES: dict[int, tuple[str, str | None]] = {
 }
 
 
+# The driver cannot even decode the message that quotes a damaged schema.
+Failure = sqlite3.Error | UnicodeDecodeError
+FAILED = (sqlite3.Error, UnicodeDecodeError)
+
+
 class Connection:
     """One connection, safe for all threads: a mutex lets one of them in at a time."""
 
@@ -60,7 +65,7 @@ class Connection:
                 try:
                     self._cursor.execute("BEGIN")
                     return work()
-                except sqlite3.Error as error:
+                except FAILED as error:
                     if not _is_busy(error):
                         raise public(error, run_id) from None
                 finally:
@@ -92,7 +97,7 @@ class Connection:
                 self._cursor.execute("COMMIT")
             else:
                 self._rollback()
-        except sqlite3.Error as failed:
+        except FAILED as failed:
             # After a failed flush nobody knows what the disk holds: this handle must not acknowledge anything more.
             self._failed = _code(failed) == sqlite3.SQLITE_IOERR
             self._rollback()
@@ -100,7 +105,7 @@ class Connection:
         finally:
             self._give_turn()
             self._mutex.release()
-        if isinstance(error, sqlite3.Error):
+        if isinstance(error, FAILED):
             raise public(error) from None
 
     def close(self) -> None:
@@ -121,23 +126,23 @@ class Connection:
     def _begin(self) -> None:
         try:
             self._cursor.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
+        except FAILED as error:
             self._begin_later(error)
 
-    def _begin_later(self, error: sqlite3.Error) -> None:
+    def _begin_later(self, error: Failure) -> None:
         for _ in patiently():
             if not _is_busy(error):
                 raise public(error) from None
             try:
                 self._cursor.execute("BEGIN IMMEDIATE")
-            except sqlite3.Error as again:
+            except FAILED as again:
                 error = again
             else:
                 return
 
     def _rollback(self) -> None:
         if self._raw is not None and self._raw.in_transaction:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*FAILED):
                 self._cursor.execute("ROLLBACK")
 
     def _give_turn(self) -> None:
@@ -151,9 +156,9 @@ class Connection:
             raise StoreUnavailable(what="the disk failed in an earlier write", hint="resume when the disk is sound")
 
 
-def public(error: sqlite3.Error, run_id: str | None = None) -> TramaiError:
+def public(error: Failure, run_id: str | None = None) -> TramaiError:
     """The error a person may read: never SQLite's own text, which can quote statements and values."""
-    if _code(error) == sqlite3.SQLITE_CORRUPT or "decode to UTF-8" in str(error):
+    if _is_damage(error):
         of = f"run {run_id}: " if run_id is not None else ""
         return CheckpointCorrupt(what=f"{of}the database file is damaged", run_id=run_id)
     name = getattr(error, "sqlite_errorname", type(error).__name__)
@@ -172,7 +177,7 @@ def _open(path: str, lock: Lock) -> sqlite3.Connection:
                     f"file:{escaped}?mode=rw", uri=True, timeout=0, isolation_level=None, check_same_thread=False
                 )
             _set_up(raw, path, escaped, lock)
-        except sqlite3.Error as error:
+        except FAILED as error:
             if not _is_busy(error):
                 _abandon(raw, lock)
                 raise public(error) from None
@@ -221,9 +226,15 @@ def _pragma(raw: sqlite3.Connection, name: str) -> Any:
     return raw.execute(f"PRAGMA {name}").fetchone()[0]
 
 
-def _is_busy(error: sqlite3.Error) -> bool:
+def _is_damage(error: Failure) -> bool:
+    if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error):
+        return True
+    return _code(error) == sqlite3.SQLITE_CORRUPT
+
+
+def _is_busy(error: Failure) -> bool:
     return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 
 
-def _code(error: sqlite3.Error) -> int:
+def _code(error: Failure) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -135,7 +135,7 @@ def header_of(row: Row) -> tuple[Run, Head]:
     seldom, moving = row[: len(RUN)], row[len(RUN) :]
     key, run_id, body, row_sum = seldom[0], seldom[1], seldom[-2], seldom[-1]
     what = f"the header of run {run_id} does not match its checksum"
-    if crc32(_bytes(body), key) != row_sum:
+    if not isinstance(key, int) or crc32(_bytes(body), key) != row_sum:
         raise CheckpointCorrupt(what=what, run_id=run_id)
     found = head_of(run_id, (key, *moving[-4:]))
     run: Run = _noun(f"{body[:-1]},{found.body[1:]}", Run, what)  # two JSON objects made one
@@ -162,7 +162,7 @@ def whole(run: Run, fetch: Fetch) -> Run:
     """The header with its large texts in it."""
     if not any(text and text[0] == "@" for text in (run.inputs, run.outputs, run.error)):
         return run
-    inputs, outputs, error = (put_back(text, fetch) for text in (run.inputs, run.outputs, run.error))
+    inputs, outputs, error = (put_back(text, fetch, run.run_id) for text in (run.inputs, run.outputs, run.error))
     return replace(run, inputs=inputs, outputs=outputs, error=error)
 
 
@@ -181,9 +181,9 @@ def record_row(key: int, record: Record, keep: Keep) -> Row:
     return (key, record.path, slot, value, body.decode(), crc32(_bytes(value), crc32(body, key)))
 
 
-def record_of(run_id: str, row: Row, fetch: Fetch) -> Record:
-    """The record of a row (run, value, body, sum), which must be as it was written."""
-    key, value, body, row_sum = unbound(row)
+def record_of(run_id: str, key: int, row: Row, fetch: Fetch) -> Record:
+    """The record of a row (value, body, sum), which must be as it was written."""
+    value, body, row_sum = unbound(row)
     if crc32(_bytes(value), crc32(_bytes(body), key)) != row_sum:
         seq = _claimed_seq(body)
         what = f"record {seq} of run {run_id} does not match its checksum"
@@ -191,7 +191,9 @@ def record_of(run_id: str, row: Row, fetch: Fetch) -> Record:
     record: Record = _noun(body, Record, f"a record of run {run_id} cannot be read")
     if value is None and record.error is None and record.saves is None and record.usage is None:
         return record
-    value, error, saves, usage = (put_back(text, fetch) for text in (value, record.error, record.saves, record.usage))
+    value, error, saves, usage = (
+        put_back(text, fetch, run_id) for text in (value, record.error, record.saves, record.usage)
+    )
     return replace(record, value=value, error=error, saves=saves, usage=usage)
 
 
@@ -214,16 +216,16 @@ def note_row(key: int, note: Note, keep: Keep) -> Row:
     return (key, note.seq, body.decode(), crc32(body, key))
 
 
-def note_of(run_id: str, row: Row, expected: int, fetch: Fetch) -> Note:
-    """The event of a row (run, body, sum), which must be the one with the expected seq, as it was written."""
-    key, body, row_sum = row
+def note_of(run_id: str, key: int, row: Row, expected: int, fetch: Fetch) -> Note:
+    """The event of a row (body, sum), which must be the one with the expected seq, as it was written."""
+    body, row_sum = row
     what = f"event {expected} of run {run_id} is missing or damaged"
     if crc32(_bytes(body), key) != row_sum:
         raise CheckpointCorrupt(what=what, run_id=run_id)
     note = _noun(body, Note, what)
     if note.seq != expected:
         raise CheckpointCorrupt(what=what, run_id=run_id)
-    return replace(note, data=put_back(note.data, fetch))
+    return replace(note, data=put_back(note.data, fetch, run_id))
 
 
 def definition_row(definition: Definition) -> Row:
@@ -256,7 +258,7 @@ def unbound(row: Row) -> Row:
     """The row as it was before `bindable`."""
     if bytes not in map(type, row):
         return row
-    return tuple(value.decode("utf-8", "surrogatepass") if type(value) is bytes else value for value in row)
+    return tuple(_text(value) if type(value) is bytes else value for value in row)
 
 
 def reversed_id(run_id: str) -> bytes:
@@ -274,13 +276,13 @@ def set_apart(text: _T, keep: Keep, limit: int = INLINE) -> _T:
     return f"@{sha}"  # type: ignore[return-value]
 
 
-def put_back(text: _T, fetch: Fetch) -> _T:
+def put_back(text: _T, fetch: Fetch, run_id: str) -> _T:
     """The text behind what `set_apart` gave; it must be there, and have the hash it goes by."""
     if not isinstance(text, str) or text[:1] != "@":
         return text
     data = fetch(text[1:])
-    if data is None or hashlib.sha256(data).hexdigest() != text[1:]:
-        raise CheckpointCorrupt(what=f"the large value {text[1:]} is missing or damaged")
+    if not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != text[1:]:
+        raise CheckpointCorrupt(what=f"a large value of run {run_id} is missing or damaged", run_id=run_id)
     return data.decode("utf-8", "surrogatepass")  # type: ignore[return-value]
 
 
@@ -305,12 +307,21 @@ def _seq(record: Record) -> int:
 
 def _claimed_seq(body: str) -> int | str:
     """The seq that a damaged body still shows, to name the place."""
-    found = re.match(r'\{"seq": ?(\d+)', body)
+    found = re.match(r'\{"seq": ?(\d+)', str(body))
     return int(found[1]) if found else "?"
 
 
 def _bytes(text: str | None) -> bytes:
-    return b"" if text is None else text.encode("utf-8", "surrogatepass")
+    if text is None:
+        return b""
+    return str(text).encode("utf-8", "surrogatepass")  # a damaged row may hold a number here
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")  # damaged: the checksum will say so
 
 
 def _body(noun: object) -> bytes:

@@ -20,14 +20,16 @@ from . import _rules
 from . import _sqlite_file as place
 from . import _sqlite_rows as rows
 from . import _sqlite_schema as schema
-from ._sqlite_connection import Connection, public
+from ._sqlite_connection import FAILED, Connection, Failure, public
 
 _HEADER = ", ".join([f"run.{name}" for name in rows.RUN] + [f"head.{name}" for name in rows.HEAD])
 _KEYS = "run.id, run.created, CAST(run.run_id AS BLOB)"
-_GET = f"SELECT {_HEADER} FROM run JOIN head ON head.run=run.id WHERE run.run_id=?"  # noqa: S608 (constants)
-_GET_BY_KEY = f"SELECT {_HEADER} FROM run JOIN head ON head.run=run.id WHERE run.id=?"  # noqa: S608 (constants)
-_GET_HEAD = """SELECT head.run, head.last_seq, head.last_note, head.body, head.sum
-    FROM run JOIN head ON head.run=run.id WHERE run.run_id=?"""
+_GET = f"SELECT {_HEADER} FROM run LEFT JOIN head ON head.run=run.id WHERE run.run_id=?"  # noqa: S608 (constants)
+_GET_BY_KEY = f"SELECT {_HEADER} FROM run LEFT JOIN head ON head.run=run.id WHERE run.id=?"  # noqa: S608 (constants)
+_GET_HEAD = """SELECT run.id, head.last_seq, head.last_note, head.body, head.sum
+    FROM run LEFT JOIN head ON head.run=run.id WHERE run.run_id=?"""
+
+# LEFT JOIN: a run that lost its other half is a damaged one, not one that never was.
 
 # The fence: who lost the lease, or let it expire, changes no row here, and then the whole transaction is taken back.
 _IF_HELD = "WHERE run=? AND fence=? AND lease_token=? AND lease_owner=? AND lease_expires>?"
@@ -42,7 +44,6 @@ _ADD_RUN = f"INSERT INTO run ({', '.join(rows.RUN)}, reversed) VALUES ({'?, ' * 
 _ADD_HEAD = f"INSERT INTO head ({', '.join(rows.HEAD)}, run) VALUES ({'?, ' * len(rows.HEAD)}?)"  # noqa: S608
 _ADD_RECORD = "INSERT INTO record (run, path, slot, value, body, sum) VALUES (?, ?, ?, ?, ?, ?)"
 _ADD_NOTE = "INSERT INTO note (run, seq, body, sum) VALUES (?, ?, ?, ?)"
-_ADD_BLOB = "INSERT INTO blob (sha, data) VALUES (?, ?) ON CONFLICT (sha) DO NOTHING"
 
 
 class Sqlite:
@@ -63,7 +64,7 @@ class Sqlite:
         except OSError as error:
             hint = "check the permissions of its folder"
             raise StoreUnavailable(what=f"{path!r} cannot be written ({error.strerror})", hint=hint) from None
-        except sqlite3.Error as error:
+        except FAILED as error:
             raise public(error) from None
         self._connection = Connection(path, lock)
         self._execute = self._connection.execute
@@ -156,8 +157,8 @@ class Sqlite:
 
         def work() -> tuple[Record, ...]:
             head = self._head(run_id)
-            found = self._execute("SELECT run, value, body, sum FROM record WHERE run=?", (head.key,)).fetchall()
-            records = [rows.record_of(run_id, row, self._fetch) for row in found]
+            found = self._execute("SELECT value, body, sum FROM record WHERE run=?", (head.key,)).fetchall()
+            records = [rows.record_of(run_id, head.key, row, self._fetch) for row in found]
             return rows.in_order(run_id, records, head.last_seq)
 
         return self._connection.read(work, run_id)
@@ -167,12 +168,12 @@ class Sqlite:
 
         def work() -> tuple[Note, ...]:
             head = self._head(run_id)
-            query = "SELECT run, body, sum FROM note WHERE run=? ORDER BY seq"
+            query = "SELECT body, sum FROM note WHERE run=? ORDER BY seq"
             found = self._execute(query, (head.key,)).fetchall()
             if len(found) != head.last_note:
                 text = f"run {run_id} has {len(found)} of its {head.last_note} events"
                 raise CheckpointCorrupt(what=text, run_id=run_id)
-            return tuple(rows.note_of(run_id, row, seq, self._fetch) for seq, row in enumerate(found, 1))
+            return tuple(rows.note_of(run_id, head.key, row, seq, self._fetch) for seq, row in enumerate(found, 1))
 
         return self._connection.read(work, run_id)
 
@@ -204,7 +205,7 @@ class Sqlite:
             runs, faults = [], []
             for run_id, _, row in found[:limit]:
                 try:
-                    if isinstance(row, sqlite3.Error):
+                    if isinstance(row, FAILED):
                         raise public(row, run_id)
                     runs.append(self._whole(rows.header_of(row)[0]))
                 except CheckpointCorrupt as error:
@@ -326,26 +327,30 @@ class Sqlite:
             values = rows.definition_row(definition)
             self._execute("INSERT INTO definition (digest, body, sum) VALUES (?, ?, ?)", values)
 
-    def _page_rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[str, float, rows.Row | sqlite3.Error]]:
+    def _page_rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[str, float, rows.Row | Failure]]:
         """Id, time of creation, and the row of each run; one by one, and what failed, where the file is damaged."""
         try:
             found = self._execute(query.format(_HEADER), values).fetchall()
             return [(*rows.unbound((row[1], row[4])), row) for row in found]
-        except sqlite3.DatabaseError as error:
+        except FAILED as error:
             if isinstance(public(error), StoreUnavailable):
                 raise
-        one_by_one: list[tuple[str, float, rows.Row | sqlite3.Error]] = []
+        one_by_one: list[tuple[str, float, rows.Row | Failure]] = []
         for key, created, name in self._execute(query.format(_KEYS), values).fetchall():
-            row: rows.Row | sqlite3.Error
+            row: rows.Row | Failure
             try:
-                row = self._execute(_GET_BY_KEY, (key,)).fetchone()
-            except sqlite3.Error as error:
+                row = self._execute(_GET_BY_KEY, (key,)).fetchone() or sqlite3.DatabaseError("decode to UTF-8")
+            except FAILED as error:
                 row = error
-            one_by_one.append((name.decode("utf-8", "replace"), created, row))
+            one_by_one.append(((name or b"?").decode("utf-8", "replace"), created, row))
         return one_by_one
 
     def _keep(self, sha: str, data: bytes) -> None:
-        self._execute(_ADD_BLOB, (sha, data))
+        found = self._fetch(sha)
+        if found is None:
+            self._execute("INSERT INTO blob (sha, data) VALUES (?, ?)", (sha, data))
+        elif found != data:  # damaged since; what is written now must be readable
+            self._execute("UPDATE blob SET data=? WHERE sha=?", (data, sha))
 
     def _fetch(self, sha: str) -> bytes | None:
         row = self._execute("SELECT data FROM blob WHERE sha=?", (sha,)).fetchone()
@@ -359,9 +364,9 @@ def _goes_on(change: Change) -> bool:
 
 def _page_query(filters: tuple[str, ...]) -> str:
     """The query of a page, with a gap for the columns; each combination of filters goes down one index."""
-    lead, source = "run", "run JOIN head ON head.run=run.id"
+    lead, source = "run", "run LEFT JOIN head ON head.run=run.id"
     if "label.name" in filters:
-        lead, source = "label", "label JOIN run ON run.id=label.run JOIN head ON head.run=run.id"
+        lead, source = "label", "label JOIN run ON run.id=label.run LEFT JOIN head ON head.run=run.id"
     conditions = "".join(f" AND {name}=?" for name in filters)
     return (
         f"SELECT {{}} FROM {source} WHERE ({lead}.created, {lead}.run_id) < (?, ?){conditions} "  # noqa: S608 (constants)

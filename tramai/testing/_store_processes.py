@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from typing import Any
 
 import pytest
 
-from ..errors import LeaseHeld, TramaiError
+from ..errors import LeaseHeld
 from ..store import Holder, Store
+from ._at_once import PATIENCE, in_processes, running
 from ._store_given import TTL, Given, Opener, begin, change, claim, done, expire, new_run
 from .clock import FakeClock
 
-_SPAWN = multiprocessing.get_context("spawn")
-PATIENCE = 120.0
 COMMITS = 20
 
 
@@ -37,7 +31,7 @@ class Processes(Given):
     def test_of_six_processes_that_claim_one_wins(self, store: Store, clock: FakeClock, opener_: Opener) -> None:
         begin(store, clock)
         expire(clock)
-        answers = race(opener_, _claim, [("r1", f"w{n}", clock.now()) for n in range(6)])
+        answers = in_processes(opener_, _claim, [("r1", f"w{n}", clock.now()) for n in range(6)])
         assert sorted(kind for kind, _ in answers) == ["LeaseHeld"] * 5 + ["won"]
         run = store.get("r1")
         assert (run.fence, run.revision) == (2, 2)
@@ -47,13 +41,13 @@ class Processes(Given):
     def test_of_six_processes_with_one_start_key_one_starts(
         self, store: Store, clock: FakeClock, opener_: Opener
     ) -> None:
-        answers = race(opener_, _start, [(f"r{n}", clock.now()) for n in range(6)])
+        answers = in_processes(opener_, _start, [(f"r{n}", clock.now()) for n in range(6)])
         assert sorted(started for _, (_, started) in answers) == [False] * 5 + [True]
         assert {run_id for _, (run_id, _) in answers} == {store.page(limit=9)[0][0].run_id}
         assert len(store.page(limit=9)[0]) == 1
 
     def test_processes_that_write_at_once_lose_nothing(self, store: Store, clock: FakeClock, opener_: Opener) -> None:
-        answers = race(opener_, _work, [(f"r{n}", clock.now()) for n in range(4)])
+        answers = in_processes(opener_, _work, [(f"r{n}", clock.now()) for n in range(4)])
         assert answers == [("won", COMMITS + 1)] * 4
         for number in range(4):
             assert [line.seq for line in store.journal(f"r{number}")] == list(range(1, COMMITS + 1))
@@ -61,7 +55,7 @@ class Processes(Given):
     def test_another_process_sees_what_was_acknowledged(self, store: Store, clock: FakeClock, opener_: Opener) -> None:
         lease = begin(store, clock)
         store.commit(lease, change(clock, done(1, value='"\\ud800"')))
-        assert race(opener_, _look, [("r1",)]) == [("won", (2, '"\\ud800"'))]
+        assert in_processes(opener_, _look, [("r1",)]) == [("won", (2, '"\\ud800"'))]
 
     def test_a_killed_holder_can_be_replaced_at_once(self, store: Store, clock: FakeClock, opener_: Opener) -> None:
         begin(store, clock)
@@ -76,60 +70,6 @@ class Processes(Given):
             process.join(PATIENCE)
             _, lease = claim(store, clock)
         assert lease.fence == 3
-
-
-def race(opener: Opener, work: Callable[..., Any], calls: list[tuple[Any, ...]]) -> list[tuple[str, Any]]:
-    """Run `work(store, *call)` in a process for each call, at one moment; ("won", answer) or (error's name, text)."""
-    barrier = _SPAWN.Barrier(len(calls))
-    started = []
-    for call in calls:
-        here, there = _SPAWN.Pipe()
-        process = _SPAWN.Process(target=_child, args=(opener, work, call, barrier, there))
-        process.start()
-        there.close()
-        started.append((process, here))
-    answers = []
-    for process, pipe in started:
-        assert pipe.poll(PATIENCE), "a process did not answer"
-        answers.append(pipe.recv())
-        process.join(PATIENCE)
-        process.close()
-        pipe.close()
-    return answers
-
-
-@contextmanager
-def running(
-    opener: Opener, work: Callable[..., Any], call: tuple[Any, ...]
-) -> Iterator[tuple[BaseProcess, Connection]]:
-    """A process that does `work(store, *call, pipe)`; ended afterwards."""
-    here, there = _SPAWN.Pipe()
-    process = _SPAWN.Process(target=_child_with_pipe, args=(opener, work, call, there))
-    process.start()
-    there.close()
-    try:
-        yield process, here
-    finally:
-        process.kill()
-        process.join(PATIENCE)
-        process.close()
-        here.close()
-
-
-def _child(opener: Opener, work: Callable[..., Any], call: tuple[Any, ...], barrier: Any, pipe: Connection) -> None:
-    store = opener()
-    barrier.wait(PATIENCE)
-    try:
-        answer = ("won", work(store, *call))
-    except TramaiError as error:
-        answer = (type(error).__name__, error.message)
-    store.close()
-    pipe.send(answer)
-    pipe.close()
-
-
-def _child_with_pipe(opener: Opener, work: Callable[..., Any], call: tuple[Any, ...], pipe: Connection) -> None:
-    work(opener(), *call, pipe)
 
 
 def _claim(store: Store, run_id: str, owner: str, now: float) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from ..errors import CheckpointConflict, LeaseHeld, LeaseLost, NotInThatState, TramaiError
 from ..store import Note, RunExists, Status, Store
+from ._at_once import at_once
 from ._store_given import HERE, TTL, Given, begin, change, claim, done, expire, new_run, record
 from .clock import FakeClock
 
@@ -23,7 +20,7 @@ class Races(Given):
     def test_of_eight_claimers_one_wins(self, store: Store, clock: FakeClock, round_: int) -> None:
         begin(store, clock)
         expire(clock)
-        answers = race([lambda name=f"w{n}": claim(store, clock, owner=name)[1] for n in range(8)])  # type: ignore[misc]
+        answers = at_once([lambda name=f"w{n}": claim(store, clock, owner=name)[1] for n in range(8)])  # type: ignore[misc]
         assert sorted(map(_kind, answers)) == ["LeaseHeld"] * 7 + ["won"]
         won = next(answer for answer in answers if not isinstance(answer, TramaiError))
         run = store.get("r1")
@@ -31,7 +28,7 @@ class Races(Given):
 
     @pytest.mark.parametrize("round_", ROUNDS)
     def test_of_eight_makers_of_one_id_one_wins(self, store: Store, clock: FakeClock, round_: int) -> None:
-        answers = race([lambda name=f"w{n}": begin(store, clock, owner=name) for n in range(8)])  # type: ignore[misc]
+        answers = at_once([lambda name=f"w{n}": begin(store, clock, owner=name) for n in range(8)])  # type: ignore[misc]
         assert sorted(map(_kind, answers)) == ["RunExists"] * 7 + ["won"]
         assert store.get("r1").lease in answers
 
@@ -40,7 +37,7 @@ class Races(Given):
             new = new_run(f"r{number}", start_key="key")
             return store.create(new, owner="a", holder=HERE, ttl=TTL, now=clock.now())
 
-        answers = race([lambda n=n: start(n) for n in range(50)])  # type: ignore[misc]
+        answers = at_once([lambda n=n: start(n) for n in range(50)])  # type: ignore[misc]
         assert len({run.run_id for run, _ in answers}) == 1
         assert len([lease for _, lease in answers if lease is not None]) == 1
         assert len(store.page(limit=60)[0]) == 1
@@ -50,7 +47,7 @@ class Races(Given):
         lease = begin(store, clock)
         last = change(clock, done(1, value='"old"'))
         expire(clock)
-        commit, takeover = race([lambda: store.commit(lease, last), lambda: claim(store, clock)])
+        commit, takeover = at_once([lambda: store.commit(lease, last), lambda: claim(store, clock)])
         assert not isinstance(takeover, Exception)
         assert isinstance(commit, LeaseLost) or commit == 2
         assert len(store.journal("r1")) == (0 if isinstance(commit, LeaseLost) else 1)
@@ -61,7 +58,7 @@ class Races(Given):
         lease = begin(store, clock)
         before = clock.now() + TTL / 2
         expire(clock)
-        renewal, takeover = race([lambda: store.renew(lease, ttl=TTL, now=before), lambda: claim(store, clock)])
+        renewal, takeover = at_once([lambda: store.renew(lease, ttl=TTL, now=before), lambda: claim(store, clock)])
         stored = store.get("r1").lease
         if isinstance(takeover, LeaseHeld):
             assert stored == renewal
@@ -73,13 +70,13 @@ class Races(Given):
     def test_a_released_lease_is_not_renewed_back(self, store: Store, clock: FakeClock, round_: int) -> None:
         lease = begin(store, clock)
         now = clock.now()
-        race([lambda: store.renew(lease, ttl=TTL, now=now), lambda: store.release(lease, now=now)])
+        at_once([lambda: store.renew(lease, ttl=TTL, now=now), lambda: store.release(lease, now=now)])
         assert store.get("r1").lease is None
 
     @pytest.mark.parametrize("round_", ROUNDS)
     def test_of_two_commits_of_one_seq_one_wins(self, store: Store, clock: FakeClock, round_: int) -> None:
         lease = begin(store, clock)
-        answers = race([lambda n=n: store.commit(lease, change(clock, record(1, f"p{n}"))) for n in range(4)])  # type: ignore[misc]
+        answers = at_once([lambda n=n: store.commit(lease, change(clock, record(1, f"p{n}"))) for n in range(4)])  # type: ignore[misc]
         assert sorted(map(_kind, answers)) == ["CheckpointConflict"] * 3 + ["won"]
         assert len(store.journal("r1")) == 1
         assert store.get("r1").revision == 2
@@ -87,7 +84,7 @@ class Races(Given):
     @pytest.mark.parametrize("round_", ROUNDS)
     def test_of_eight_operators_one_wins(self, store: Store, clock: FakeClock, round_: int) -> None:
         store.commit(begin(store, clock), change(clock, status=Status.BLOCKED, release=True))
-        answers = race(
+        answers = at_once(
             [lambda n=n: store.amend("r1", revision=2, change=change(clock, record(1, f"p{n}"))) for n in range(8)]  # type: ignore[misc]
         )
         assert sorted(map(_kind, answers)) == ["CheckpointConflict"] * 7 + ["won"]
@@ -98,7 +95,7 @@ class Races(Given):
         lease = begin(store, clock)
         end = change(clock, done(1), status=Status.COMPLETED, release=True)
         note = Note(at=1.0, type="cancel")
-        commit, cancel = race(
+        commit, cancel = at_once(
             [lambda: store.commit(lease, end), lambda: store.request_cancel("r1", note, now=clock.now())]
         )
         assert not isinstance(commit, Exception)
@@ -114,32 +111,11 @@ class Races(Given):
                 store.commit(lease, change(clock, done(seq, f"p{seq}", value=f'"{name}"')))
                 store.get(name)
 
-        answers = race([lambda n=n: work(f"r{n}") for n in range(6)])  # type: ignore[misc]
+        answers = at_once([lambda n=n: work(f"r{n}") for n in range(6)])  # type: ignore[misc]
         assert answers == [None] * 6
         for number in range(6):
             assert [line.value for line in store.journal(f"r{number}")] == [f'"r{number}"'] * 25
             assert store.get(f"r{number}").revision == 26
-
-
-def race(calls: list[Callable[[], Any]]) -> list[Any]:
-    """Run the calls at one moment, each on its thread; what each gave or raised, in order."""
-    barrier = threading.Barrier(len(calls))
-    answers: list[Any] = [None] * len(calls)
-
-    def run(place: int, call: Callable[[], object]) -> None:
-        barrier.wait(30)
-        try:
-            answers[place] = call()
-        except TramaiError as error:
-            answers[place] = error
-
-    threads = [threading.Thread(target=run, args=(place, call)) for place, call in enumerate(calls)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    return answers
 
 
 def _kind(answer: object) -> str:
