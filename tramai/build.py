@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -216,7 +217,8 @@ class _Builder:
         try:
             made = msgspec.convert(raw, kind, dec_hook=self.hook)
         except msgspec.ValidationError as error:
-            raise Unbuildable(at, str(error)) from error
+            what, _, where = str(error).partition(" - at `$")
+            raise Unbuildable((*at, *_below(where)), what) from error
         _agree(made, raw, at)
         return made
 
@@ -309,6 +311,12 @@ def _narrow(kind: type[msgspec.Struct], name: str, value: Any, at: Pointer) -> N
     found = schema.schema_problems(value, {**wanted, "definitions": whole["definitions"]})
     if found:
         raise Unbuildable((*at, *found[0][0]), found[0][1])
+
+
+def _below(where: str) -> Pointer:
+    """The pointer of msgspec's `.retry.delay`, as far as it names keys."""
+    found = re.match(r"(?:\.\w+)*", where)
+    return tuple(found[0].split(".")[1:]) if found else ()
 
 
 def _opaque(raw: Any, at: Pointer) -> Node:

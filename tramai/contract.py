@@ -14,12 +14,13 @@ from .schema import Schema
 from .step import Block, Step
 
 DURATION = (
-    r"^(?=[0-9P])([0-9]+(\.[0-9]+)?w)?([0-9]+(\.[0-9]+)?d)?([0-9]+(\.[0-9]+)?h)?([0-9]+(\.[0-9]+)?m)?"
-    r"([0-9]+(\.[0-9]+)?s)?([0-9]+(\.[0-9]+)?ms)?$"
-    r"|^P(?=[0-9T])([0-9]+W)?([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?$"
+    r"^\s*(?=[0-9P])([0-9]+(\.[0-9]+)?w)?([0-9]+(\.[0-9]+)?d)?([0-9]+(\.[0-9]+)?h)?([0-9]+(\.[0-9]+)?m)?"
+    r"([0-9]+(\.[0-9]+)?s)?([0-9]+(\.[0-9]+)?ms)?\s*$"
+    r"|^\s*P(?=[0-9T])([0-9]+W)?([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?\s*$"
 )
 """What `duration.parse` takes, for editors."""
 _ANYTHING = ["string", "integer", "number", "boolean", "array", "object"]
+_VERSION = "The version of the language: 1."
 _WHERE = {"type": "string", "description": "Where an editor finds this schema; no part of the workflow."}
 
 
@@ -69,6 +70,8 @@ def _fill(kind: type[msgspec.Struct], properties: dict[str, Schema]) -> None:
 def _top(whole: Schema) -> Schema:
     properties = whole["properties"]
     del properties["document"]
+    # In words that say nothing of a text: one mistake is said once.
+    properties["tramai"] = {"type": "integer", "minimum": 1, "maximum": 1, "description": _VERSION, "examples": [1]}
     steps = {**properties["steps"], "minItems": 1}
     return {
         "$schema": schema.DIALECT,

@@ -71,7 +71,7 @@ class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     """A whole definition. `document` is the file it was read from, None when it was rebuilt from a store."""
 
-    tramai: Annotated[Literal[1], Meta(description="The version of the language: 1.")] = 1
+    tramai: Annotated[Literal[1], Meta(description="The version of the language.")] = 1
     name: Annotated[
         str, Meta(max_length=100, pattern=NAME, description="What people call it: 1 to 100 printable characters.")
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
-_ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", re.ASCII)
+_ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
 LONGEST = 100 * 365 * 86400.0
 
 
@@ -21,7 +21,7 @@ class Duration(float):
 def parse(text: str) -> Duration:
     """Seconds of a duration text; ValueError with a hint when it is none."""
     text = text.strip()
-    if re.fullmatch(r"\d+(\.\d+)?", text):
+    if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
         raise ValueError(f"{text} what? write {text}s or {text}m")
     if text.startswith("-"):
         raise ValueError("a duration cannot be negative")
@@ -49,7 +49,9 @@ def _iso(text: str) -> float:
     found = _ISO.fullmatch(text)
     if found is None or not any(found.groups()) or text.endswith("T"):
         raise ValueError("not an ISO 8601 duration; write PT90S, PT1H30M or P2D")
-    return sum(float(value or 0) * unit for value, unit in zip(found.groups(), (604800, 86400, 3600, 60, 1), strict=True))
+    return sum(
+        float(value or 0) * unit for value, unit in zip(found.groups(), (604800, 86400, 3600, 60, 1), strict=True)
+    )
 
 
 def spell(seconds: float) -> str:

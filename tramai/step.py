@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from .codec import Json
 from .duration import Duration
@@ -28,12 +29,15 @@ class Replay(StrEnum):
 class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often a failed attempt is tried again. `max_attempts` counts all attempts, the first included."""
 
-    max_attempts: int = 3
-    delay: Duration = Duration(1.0)
-    backoff: float = 1.0
-    max_delay: Duration = Duration(300.0)
-    jitter: float = 0.1
-    on: tuple[str, ...] = ()
+    max_attempts: Annotated[int, Meta(description="All attempts, the first included: 1 to 1000.")] = 3
+    delay: Annotated[Duration, Meta(description="The pause before the second attempt.")] = Duration(1.0)
+    backoff: Annotated[float, Meta(description="Each pause is the one before, times this.")] = 1.0
+    max_delay: Annotated[Duration, Meta(description="The longest pause.")] = Duration(300.0)
+    jitter: Annotated[float, Meta(description="Each pause is longer or shorter by up to this fraction of it.")] = 0.1
+    on: Annotated[
+        tuple[str, ...],
+        Meta(description="Only these types of error are tried again; all, if none are named.", examples=[["timeout", "http.5xx"]]),
+    ] = ()
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,10 +84,22 @@ class Finding(msgspec.Struct, frozen=True):
     range: tuple[int, int] | None = None
 
 
-ERROR_TYPES = (
-    "timeout network rate_limited auth exit invalid_output limit cancelled rejected unknown_outcome "
-    "expression refused truncated http"
-).split()
+ERROR_TYPES = [
+    "timeout",
+    "network",
+    "rate_limited",
+    "auth",
+    "exit",
+    "invalid_output",
+    "limit",
+    "cancelled",
+    "rejected",
+    "unknown_outcome",
+    "expression",
+    "refused",
+    "truncated",
+    "http",
+]
 """First words of the closed error types; `http.404`, `http.4xx`, `exit.3` refine them, plugins add `plugin.*`."""
 
 
@@ -258,6 +274,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def check(self) -> tuple[Finding, ...]:
         """What is wrong with these settings beyond their schema."""
         return ()
+
+    def shape(self) -> dict[str, Any] | None:
+        """A JSON Schema of the default output, where these settings say one: fields are checked before the run."""
+        schema = getattr(self, "schema", None)
+        return schema if isinstance(schema, dict) else None
 
     def needs_loop(self) -> bool:
         """Whether these settings need an event loop; default: not `straight`."""

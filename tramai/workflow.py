@@ -9,7 +9,7 @@ from .build import Unbuildable
 from .codec import decode
 from .definition import Limits, SecretSource, StateSpec, Workflow
 from .document import Document
-from .errors import BugError, InvalidDefinition, Pointer, Problem
+from .errors import InvalidDefinition, Pointer, Problem
 from .inputs import InputSpec
 from .schema import Schema
 
@@ -104,7 +104,7 @@ def _explain(data: object, source: Document, known: tuple[Problem, ...]) -> tupl
     """Why data is no workflow, and what the rules say of the parts that are."""
     shape = schema.validate(data, schema.workflow_schema(), source, known=known)
     if not _errors([*known, *shape]):
-        _disagree(data, source)
+        shape = (*shape, *_unsaid(data, source))
     partial = build.salvage(data, source)
     if partial is None:
         return shape
@@ -133,13 +133,14 @@ def _once(found: Iterable[Problem]) -> list[Problem]:
     )
 
 
-def _disagree(data: object, source: Document) -> None:
-    """The schema takes what the Structs refuse: they were not made from each other."""
+def _unsaid(data: object, source: Document) -> Iterator[Problem]:
+    """What cannot be built although the schema takes it: values that no keyword of a schema can rule out."""
     try:
         build.build(data, document=source)
     except Unbuildable as error:
-        where = "/".join(map(str, error.pointer))
-        raise BugError(what=f"the schema allows what cannot be built at {where}: {error}") from error
+        message = f"{error}"
+        position = source.position(error.pointer)
+        yield Problem(code="TRM107", message=message, position=position, pointer=error.pointer)
 
 
 def _errors(problems: list[Problem] | tuple[Problem, ...]) -> bool:

@@ -80,4 +80,4 @@ def of(node: Node) -> Schema | None:
         return node.schema
     if node.output is not None:
         return None
-    return node.step.shape() if hasattr(node.step, "shape") else getattr(node.step, "schema", None)
+    return node.step.shape()
