@@ -335,6 +335,28 @@ def test_a_list_lines_up_wide_names(tramai: Call) -> None:
     assert "x" * 100 in tramai("list", "--json").stdout
 
 
+def test_a_narrow_terminal_cuts_names_but_no_id(tramai: Call) -> None:
+    from tests.cli.test_terminal import Tty
+    from tramai.cli._terminal import Terminal
+    from tramai.cli.list import _table
+    from tramai.stores import open_store
+
+    tramai("run", write("w.yaml", HELLO.replace("name: hello", f"name: {'long-name-' * 9}")), "-q")
+    (run,), _ = open_store("sqlite:.tramai/tramai.db").page(limit=5)
+    (line,) = _table(Terminal(Tty(), colour="never", env={"COLUMNS": "40"}), (run,))
+    assert line.startswith(run.run_id[-8:])
+    assert "long-name-l…" in line
+
+
+def test_verbose_says_where_settings_come_from(tramai: Call) -> None:
+    write("hello.yaml", HELLO)
+    write("tramai.toml", 'lease = "20s"\n')
+    err = tramai("run", "hello.yaml", "-v", "--wait", "5s").stderr
+    assert "store sqlite:.tramai/tramai.db (default)" in err
+    assert "lease 20s (tramai.toml: lease)" in err
+    assert "wait 5s (--wait)" in err
+
+
 def test_logs_show_what_steps_wrote(tramai: Call) -> None:
     write("fails.yaml", FAILS)
     tramai("run", "fails.yaml")

@@ -336,6 +336,11 @@ def test_a_store_that_is_no_store_is_7(tramai: Call, hello: str, name: str) -> N
     assert document(tramai(*arguments, "--store", "sqlite:broken.db", "--json"))["exit_status"] == 7
 
 
+def test_a_folder_for_the_store_that_cannot_be_made_is_7(tramai: Call, hello: str) -> None:
+    write(".tramai", "a file where the folder should be")
+    assert tramai("run", hello).exit_code == 7
+
+
 # 10, 11
 
 

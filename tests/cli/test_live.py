@@ -97,8 +97,9 @@ def test_no_color_is_live_without_colour() -> None:
 
 def test_a_dumb_terminal_and_a_ci_get_plain_lines() -> None:
     write("several.yaml", SEVERAL)
-    _, _, err = on_terminal("run", "several.yaml", TERM="dumb")
-    assert "\x1b" not in err
+    for arguments in ((), ("--progress", "live")):
+        _, _, err = on_terminal("run", "several.yaml", *arguments, TERM="dumb")
+        assert "\x1b" not in err
     _, _, err = on_terminal("run", "several.yaml", CI="true")
     assert "\x1b[2K" not in err
     assert "fan[0].work" in err

@@ -12,8 +12,8 @@ from tests.cli.conftest import HELLO, ROOT, write
 
 CODE = """
 import sys
-from tramai.cli.entry import main
-status = main()
+from tramai.cli.entry import answer
+status = answer(sys.argv[1:])
 print("\\nMODULES", *sorted({name.split(".")[0] for name in sys.modules}), file=sys.__stderr__)
 sys.exit(status)
 """

@@ -36,6 +36,7 @@ def guarded(arguments: list[str], action: Callable[[Session], int] | None = None
         status = _report(session, error)
     finally:
         _close(session)
+    _flush(sys.stderr)
     return status if _flush(sys.stdout) and not session.out.broken else status or PIPE
 
 
@@ -67,7 +68,7 @@ def _flush(stream: Any) -> bool:
 
     try:
         stream.flush()
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):
         silence(stream)
         return False
     return True

@@ -40,6 +40,11 @@ class Settings:
         except ValueError as error:
             raise UsageError(what=f"{self._origins[key]}: {error}") from None
 
+    def described(self) -> list[str]:
+        """Every setting with its value and origin, for people."""
+        found = [f"store {self.store} ({self._origins.get('store', 'default')})"]
+        return found + [f"{key} {self._values[key]} ({self._origins[key]})" for key in DEFAULTS]
+
     @property
     def store(self) -> str:
         """The URL of the store."""

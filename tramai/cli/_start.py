@@ -112,6 +112,8 @@ def _carry(
         final = _Final(request, signals)
         views = render.choose(session, _names(plan), final)
         options = _options(session, request, signals)
+        for line in session.settings.described() if session.verbose else ():
+            session.note(line)
         try:
             result = go(options, [tally, _Remember(session), *views])
             if tally.started is None:

@@ -79,8 +79,10 @@ class Terminal:
         self.tty = _is_tty(stream)
         self.unicode = _speaks_unicode(stream)
         self.coloured = _wants_colour(colour, self.tty, env)
-        self.lively = self.tty and env.get("TERM", "") != "dumb" and not env.get("CI")
-        """Whether lines may be redrawn."""
+        self.redraws = self.tty and env.get("TERM", "") != "dumb"
+        """Whether lines can be redrawn at all."""
+        self.lively = self.redraws and not env.get("CI")
+        """Whether they should be, when nobody says."""
         self.width = _columns(stream, env) if self.tty else 120
 
     @property

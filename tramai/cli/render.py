@@ -42,7 +42,7 @@ def choose(session: Session, names: Sequence[str], final: Callable[[RunFinished]
     progress = session.settings.text("progress")
     if session.quiet or progress == "none":
         return [Quiet()]
-    if progress == "live" or (progress == "auto" and session.err.lively):
+    if session.err.redraws and (progress == "live" or (progress == "auto" and session.err.lively)):
         from ._live import Live
 
         return [Live(session.err, names, verbose=session.verbose)]
