@@ -148,3 +148,20 @@ def test_a_lease_that_was_lost_is_5(start: Start) -> None:
     assert process.returncode == 5, err
     assert "lease" in err
     assert sqlite3.connect(".tramai/tramai.db").execute("select 1").fetchone() == (1,)
+
+
+def test_of_many_resumes_at_once_one_does_the_work(start: Start, finished: Finished) -> None:
+    write(
+        "once.yaml",
+        "tramai: 1\nname: once\nsteps:\n  - {id: a, shell: 'test -e ok; echo x >> effects; sleep 1'}\n",
+    )
+    finished("run", "once.yaml", "-q")
+    Path("ok").touch()
+    processes = [start("resume", "@last") for _ in range(6)]
+    ends = [(process.communicate(timeout=60)[1], process.returncode) for process in processes]
+    assert Path("effects").read_text() == "x\n"
+    assert sorted({status for _, status in ends}) in ([0, 5], [0])
+    for err, status in ends:
+        if status == 5:
+            assert "owned by" in err
+    assert sum("attempt 2" in err for err, _ in ends) == 1

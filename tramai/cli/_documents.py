@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from .. import event
-from ..errors import Position, Problem
 
 Text = str | None
 
@@ -372,45 +369,7 @@ class Version(Struct, frozen=True, kw_only=True):
 
 
 Event = event.RunStarted | event.StepStarted | event.StepFinished | event.StepRetrying | event.RunFinished
-EVENTS = "tramai.events/1"
 DOCUMENTS = (
     Error, Validation, Digest, Detached, Runs, Run, Plan, Graph, Named, Explanation, Codes, Logs, LogLine, Cancelled,
     Resolved, Completion, Version,
 )  # fmt: skip
-
-
-def dump(document: Any) -> str:
-    """A document as one line of ASCII JSON: safe in every encoding, terminal and log."""
-    return json.dumps(msgspec.to_builtins(document), allow_nan=False, separators=(",", ":"))
-
-
-def event_line(seen: event.Event, seq: int) -> str:
-    """An event as a line of the JSON stream."""
-    data = msgspec.to_builtins(seen)
-    return json.dumps({"seq": seq, "type": data.pop("type"), "schema": EVENTS, **data}, separators=(",", ":"))
-
-
-def finding(problem: Problem) -> Finding:
-    """A problem as JSON shows it."""
-    at = problem.position
-    return Finding(
-        code=problem.code,
-        severity="warning" if problem.severity == "warning" else "error",
-        message=problem.message,
-        hint=problem.hint,
-        line=at.line if at else None,
-        column=at.column if at else None,
-        end_line=at.end_line if at else None,
-        end_column=at.end_column if at else None,
-        path=problem.path,
-        related=[
-            Place(file=one.position.file, line=one.position.line, column=one.position.column, message=one.message)
-            for one in problem.related
-        ],
-        fix=list(problem.fix) if problem.fix is not None else UNSET,
-    )
-
-
-def placed(at: Position | None) -> dict[str, Any]:
-    """The fields of a Body that say where."""
-    return msgspec.structs.asdict(at) if at else {}

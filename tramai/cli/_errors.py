@@ -139,7 +139,7 @@ def document(error: TramaiError, session: Session) -> Any:
     """The error as a `tramai.error/1` document."""
     from msgspec import UNSET
 
-    from . import _documents
+    from . import _documents, _encode
 
     problems: tuple[Problem, ...] = error.problems if isinstance(error, InvalidDefinition) else ()
     first = next((problem for problem in problems if problem.severity == "error"), None)
@@ -153,9 +153,9 @@ def document(error: TramaiError, session: Session) -> Any:
             hint=first.hint if first else _hint(error, session),
             path=first.path if first else None,
             run_id=str(owner) if owner else None,
-            **_documents.placed(at),
+            **_encode.placed(at),
         ),
-        problems=[_documents.finding(problem) for problem in problems] if problems else UNSET,
+        problems=[_encode.finding(problem) for problem in problems] if problems else UNSET,
         details=_details(error) or UNSET,
     )
 

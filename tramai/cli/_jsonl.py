@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from ..event import Event, RunFinished, StepOutput
-from ._documents import event_line
+from ._encode import event_line
 from ._terminal import Terminal
 
 

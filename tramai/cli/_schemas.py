@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from . import _documents
+from ._encode import EVENTS
 
 
 def schemas() -> dict[str, dict[str, Any]]:
@@ -44,13 +45,13 @@ def _events_schema() -> dict[str, Any]:
     for part in parts.values():
         part["properties"] = {
             "seq": {"type": "integer", "minimum": 1},
-            "schema": {"enum": [_documents.EVENTS]},
+            "schema": {"enum": [EVENTS]},
             **part["properties"],
         }
         part["required"] = ["seq", "schema", *part["required"]]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": _documents.EVENTS,
+        "title": EVENTS,
         "description": "One line of `run --json` and `resume --json`.",
         **{key: value for key, value in root.items() if key != "discriminator"},
         "$defs": parts,

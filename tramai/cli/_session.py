@@ -123,7 +123,7 @@ class Session:
 
     def emit(self, document: Mapping[str, Any] | Any) -> None:
         """Print a document of `_documents` as one line of JSON."""
-        from ._documents import dump
+        from ._encode import dump
 
         self.out.line(dump(document))
 

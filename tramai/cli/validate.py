@@ -89,7 +89,7 @@ def _is_workflow(path: str) -> bool:
 def _check(session: Session, path: str) -> tuple[File, bool]:
     """The report of one file, printed as it is made, and whether the file could be read."""
     from .. import plan
-    from . import _documents, _load
+    from . import _documents, _encode, _load
 
     try:
         found, problems = _load.check(session, path)
@@ -110,7 +110,7 @@ def _check(session: Session, path: str) -> tuple[File, bool]:
         name=made.workflow.name if made else None,
         version=made.workflow.version if made else None,
         digest=made.digest if made else None,
-        problems=[_documents.finding(problem) for problem in problems],
+        problems=[_encode.finding(problem) for problem in problems],
     )
     return report, True
 
