@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 import msgspec
@@ -74,8 +75,6 @@ class Lines:
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset."""
-        from bisect import bisect_right
-
         starts = self.starts()
         line = bisect_right(starts, offset)
         return line, offset - starts[line - 1] + 1

@@ -6,7 +6,7 @@ known verb is not blamed for what a verb would need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 import msgspec
@@ -105,6 +105,15 @@ def _meant(error: Any) -> list[Any] | None:
     return min(usable, key=lambda errors: (len(errors), -max(len(e.relative_path) for e in errors)), default=None)
 
 
+_MOST_SUGGESTIONS = 200
+"""Misspelt keys for which a right one is looked for: each search takes about a tenth of a millisecond."""
+
+
+def below_any(pointer: Pointer, others: Set[Pointer]) -> bool:
+    """Whether a pointer is one of the others or lies below one."""
+    return any(pointer[:depth] in others for depth in range(len(pointer) + 1))
+
+
 class Ranking:
     """The problems of one document."""
 
@@ -112,7 +121,9 @@ class Ranking:
         self._data = data
         self._schema = schema
         self._document = document
-        self._quiet: list[Pointer] = []
+        self._quiet: set[Pointer] = set()
+        self._said: set[tuple[str, Pointer, str]] = set()
+        self._suggested = 0
         self._explained: set[tuple[Pointer, str]] = set()
         self._problems: list[Problem] = []
 
@@ -140,7 +151,7 @@ class Ranking:
         given = [key for key in finding.value if key in verbs]
         at, where = finding.pointer, _wording.place(finding.pointer, self._data)
         if len(given) > 1:
-            self._quiet += [(*at, verb) for verb in given]
+            self._quiet |= {(*at, verb) for verb in given}
             names = " and ".join(f"`{verb}`" for verb in given)
             first = self._document.position((*at, given[0]), key=True)
             self._add(
@@ -151,10 +162,10 @@ class Ranking:
                 key=True,
                 related=(Related(first, f"`{given[0]}` is here"),),
             )
-        elif any(_wording.near(key, verbs) or _also(key, finding.schema) in verbs for key in unknown):
+        elif any(_wording.near(key, verbs) or _also(key, finding.schema) in verbs for key in unknown[:50]):
             return
         elif len(unknown) == 1 and not self._belongs(finding, unknown[0]) and not self._near(finding, unknown[0]):
-            self._quiet.append((*at, unknown[0]))
+            self._quiet.add((*at, unknown[0]))
             hint = f"verbs: {_wording.listed(verbs, 30)}"
             self._add("TRM109", f"unknown verb `{unknown[0]}` in {where}", (*at, unknown[0]), hint=hint, key=True)
         else:
@@ -168,6 +179,9 @@ class Ranking:
         yield from (key for key in finding.value if key not in known and not (shape.free and key.startswith("x-")))
 
     def _near(self, finding: Finding, key: str) -> str | None:
+        self._suggested += 1
+        if self._suggested > _MOST_SUGGESTIONS:
+            return None
         names = [name for name in finding.schema.get("properties", {}) if name not in finding.value]
         return _also(key, finding.schema) or _wording.near(key, names)
 
@@ -175,7 +189,7 @@ class Ranking:
         at = (*finding.pointer, key)
         if self._is_quiet(at):
             return
-        self._quiet.append(at)
+        self._quiet.add(at)
         hint = self._belongs(finding, key)
         fix: tuple[dict[str, object], ...] | None = None
         if hint is None and (better := self._near(finding, key)):
@@ -198,10 +212,10 @@ class Ranking:
     def _belongs(self, finding: Finding, key: str) -> str | None:
         """Whether the key is at home one level down, in a sibling, or one level up."""
         shape = compile_shape(finding.schema, self._schema)
-        for sibling, value in finding.value.items():
-            if sibling in shape.names() and key in shape.at(sibling).names():
-                if value is None:
-                    self._quiet.append((*finding.pointer, sibling))
+        for sibling in shape.names():
+            if sibling in finding.value and key in shape.at(sibling).names():
+                if finding.value[sibling] is None:
+                    self._quiet.add((*finding.pointer, sibling))
                     return f"`{key}` belongs to `{sibling}`: indent it further"
                 return f"`{key}` belongs inside `{sibling}`"
         if finding.pointer and key in (above := self._shape(finding.pointer[:-1])).names() and len(above.names()) > 1:
@@ -266,7 +280,7 @@ class Ranking:
         return isinstance(node, dict) and finding.value in node
 
     def _is_quiet(self, pointer: Pointer) -> bool:
-        return any(pointer[: len(quiet)] == quiet for quiet in self._quiet)
+        return below_any(pointer, self._quiet)
 
     def _add(
         self,
@@ -283,10 +297,12 @@ class Ranking:
         if code in ("TRM105", "TRM106", "TRM107") and self._is_quiet(pointer):
             return
         at = position or self._document.position(pointer, key=key)
-        problem = Problem(code=code, message=message, hint=hint, position=at, pointer=pointer, related=related, fix=fix)
-        if all(problem.code != other.code or problem.pointer != other.pointer or problem.message != other.message
-               for other in self._problems):  # fmt: skip
-            self._problems.append(problem)
+        if (code, pointer, message) in self._said:
+            return
+        self._said.add((code, pointer, message))
+        self._problems.append(
+            Problem(code=code, message=message, hint=hint, position=at, pointer=pointer, related=related, fix=fix)
+        )
 
 
 def _having(found: Iterable[Finding], keyword: str) -> list[Finding]:

@@ -20,10 +20,26 @@ FREE = "^x-"
 """The pattern of keys that are free for anybody's notes, and no part of the data."""
 
 
+_ANYTHING: Schema = {}
+
+
 class Shape:
     """One position: the JSON types it takes, and the schemas below it."""
 
-    __slots__ = ("_below", "_other", "_patterns", "_properties", "_root", "choices", "free", "items", "text", "types")
+    __slots__ = (
+        "_below",
+        "_item",
+        "_other",
+        "_patterns",
+        "_properties",
+        "_rest",
+        "_root",
+        "choices",
+        "free",
+        "items",
+        "text",
+        "types",
+    )
 
     def __init__(self, root: Schema) -> None:
         self._root = root
@@ -31,6 +47,8 @@ class Shape:
         self._patterns: list[tuple[str, Any]] = []
         self._other: list[Any] = []
         self._below: dict[str, Shape] = {}
+        self._rest: Shape | None = None
+        self._item: Shape | None = None
         self.types = ALL
         self.text = False
         self.free = False
@@ -48,18 +66,22 @@ class Shape:
     def at(self, key: str) -> Shape:
         """The shape of the value of a key."""
         below = self._below.get(key)
-        if below is None:
-            found = list(self._properties.get(key, ()))
-            found += [schema for pattern, schema in self._patterns if re.search(pattern, key)]
-            below = self._below[key] = self._shape(found or self._other)
+        if below is not None:
+            return below
+        found = self._properties.get(key, ())
+        matching = [schema for pattern, schema in self._patterns if re.search(pattern, key)]
+        if found:
+            below = self._below[key] = self._shape([*found, *matching])
+        elif matching:
+            below = self._shape(matching)
+        else:  # a key of the file: one shape for all of these, lest shapes pile up with files
+            below = self._rest = self._rest or self._shape(self._other)
         return below
 
     def item(self) -> Shape:
         """The shape of the items of a list."""
-        below = self._below.get("")
-        if below is None:
-            below = self._below[""] = self._shape(self.items)
-        return below
+        self._item = self._item or self._shape(self.items)
+        return self._item
 
     def choose(self, node: Mapping) -> list[Shape]:
         """Shapes that add to this one because of a sibling's value (`if` and `then` on a constant)."""
@@ -121,7 +143,7 @@ class Shape:
     def _shape(self, schemas: list[Any]) -> Shape:
         if len(schemas) == 1:
             return compile_shape(schemas[0], self._root)
-        return compile_shape({"anyOf": schemas} if schemas else {}, self._root)
+        return compile_shape({"anyOf": schemas} if schemas else _ANYTHING, self._root)
 
 
 def lookup(root: Schema, reference: str) -> Any:

@@ -16,11 +16,11 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _STRING = re.compile(
     r'"""(?:[^"\\]|\\.|"{1,2}+(?!"))*+"{3,5}'
     r"|'''(?:[^']|'{1,2}+(?!'))*+'{3,5}"
-    r'|"(?:[^"\\\n]|\\[^\n])*+"'
-    r"|'[^'\n]*+'",
+    r'|"(?!"")(?:[^"\\\n]|\\[^\n])*+"'
+    r"|'(?!'')[^'\n]*+'",
     re.DOTALL,
 )
-_PLAIN = re.compile(r"[^\s,\]}#]+(?: \d\d:[^\s,\]}#]+)?")
+_PLAIN = re.compile(r"[^\s,\]}#'\"]+(?: \d\d:[^\s,\]}#'\"]+)?")
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _TWICE = re.compile(r"overwrite|declare .* twice|mutate|[Dd]uplicate|already|redefine", re.DOTALL)
 
@@ -42,7 +42,7 @@ def read(text: str, lines: Lines) -> tuple[Mapping | None, list[Problem]]:
         words = str(error)
         if scanner.problems and _TWICE.search(words):
             return None, scanner.problems
-        return None, [*scanner.problems, _explain(words, lines, text)]
+        return None, [*scanner.problems, _explain(words, lines, text, scanner.at)]
     root = scanner.root
     if not data:
         hint = "write at least `tramai = 1`, `name` and `steps`"
@@ -51,7 +51,7 @@ def read(text: str, lines: Lines) -> tuple[Mapping | None, list[Problem]]:
     return (filled if isinstance(filled, Mapping) else None), []
 
 
-def _explain(message: str, lines: Lines, text: str) -> Problem:
+def _explain(message: str, lines: Lines, text: str, lost: int) -> Problem:
     found = _AT.search(message)
     offset = len(text)
     if found and found[1]:
@@ -69,7 +69,10 @@ def _explain(message: str, lines: Lines, text: str) -> Problem:
         return lines.problem("TRM119", "a number of thousands of digits", offset, offset + 1, hint="quote it")
     if "Invalid value" in words:
         hint = 'text needs quotes: key = "text"'
-    elif "Illegal character '\\n'" in words or "Unterminated" in words:
+    elif "Illegal character '\\n'" in words:
+        hint = 'close the string, or use """ for several lines'
+    elif words.startswith(("Unterminated", "Expected \"'")):
+        offset, words = lost, "this string is never closed"
         hint = 'close the string, or use """ for several lines'
     return lines.problem("TRM102", f"not valid TOML: {words[:1].lower()}{words[1:]}", offset, offset + 1, hint=hint)
 
@@ -105,7 +108,7 @@ class _Scanner:
         self.problems: list[Problem] = []
         self._text = text
         self._lines = lines
-        self._at = 0
+        self.at = 0
         self._explicit: set[int] = set()
 
     def scan(self) -> None:
@@ -113,24 +116,24 @@ class _Scanner:
         text, table = self._text, self.root
         path: Pointer = ()
         while self._blank() < len(text):
-            if text.startswith("[", self._at):
+            if text.startswith("[", self.at):
                 table, path = self._header()
             else:
                 self._pair(table, path)
 
     def _blank(self) -> int:
-        found = _BLANK.match(self._text, self._at)
-        self._at = found.end() if found else self._at
-        return self._at
+        found = _BLANK.match(self._text, self.at)
+        self.at = found.end() if found else self.at
+        return self.at
 
     def _space(self) -> None:
-        found = _SPACE.match(self._text, self._at)
-        self._at = found.end() if found else self._at
+        found = _SPACE.match(self._text, self.at)
+        self.at = found.end() if found else self.at
 
     def _take(self, word: str) -> bool:
-        if not self._text.startswith(word, self._at):
+        if not self._text.startswith(word, self.at):
             return False
-        self._at += len(word)
+        self.at += len(word)
         return True
 
     def _expect(self, word: str) -> None:
@@ -142,15 +145,15 @@ class _Scanner:
         parts: list[Scalar] = []
         while True:
             self._space()
-            start = self._at
+            start = self.at
             if found := _BARE.match(self._text, start):
                 key = found[0]
             elif (found := _STRING.match(self._text, start)) and "\n" not in found[0]:
                 key = _unquote(found[0])
             else:
                 raise _Lost
-            self._at = found.end()
-            parts.append(Scalar(key, "toml", start, self._at))
+            self.at = found.end()
+            parts.append(Scalar(key, "toml", start, self.at))
             if len(parts) > DEEPEST:
                 raise self._deep(start)
             self._space()
@@ -162,7 +165,7 @@ class _Scanner:
         return Stop(self._lines.problem("TRM115", message, at, at + 1, hint="split the file, or flatten the data"))
 
     def _header(self) -> tuple[Mapping, Pointer]:
-        start = self._at
+        start = self.at
         many = self._take("[[")
         if not many:
             self._expect("[")
@@ -173,13 +176,13 @@ class _Scanner:
             return self._another(table, path, last, start)
         known = table.values.get(last.text)
         if known is None:
-            made = Mapping(start, self._at, {}, {})
+            made = Mapping(start, self.at, {}, {})
             table.keys[last.text], table.values[last.text] = last, made
         elif isinstance(known, Mapping) and id(known) not in self._explicit:
             made = known
         else:
             self._twice((*path, last.text), table.keys[last.text], last)
-            made = Mapping(start, self._at, {}, {})
+            made = Mapping(start, self.at, {}, {})
         self._explicit.add(id(made))
         return made, (*path, last.text)
 
@@ -187,12 +190,12 @@ class _Scanner:
         """One more element of an array of tables."""
         array = table.values.get(last.text)
         if array is None:
-            array = Sequence(start, self._at, [])
+            array = Sequence(start, self.at, [])
             table.keys[last.text], table.values[last.text] = last, array
         elif not isinstance(array, Sequence):
             self._twice((*path, last.text), table.keys[last.text], last)
-            array = Sequence(start, self._at, [])
-        made = Mapping(start, self._at, {}, {})
+            array = Sequence(start, self.at, [])
+        made = Mapping(start, self.at, {}, {})
         array.items.append(made)
         return made, (*path, last.text, len(array.items) - 1)
 
@@ -224,7 +227,7 @@ class _Scanner:
         self.problems.append(found)
 
     def _pair(self, table: Mapping, path: Pointer, depth: int = 0) -> None:
-        start = self._at
+        start = self.at
         *before, last = self._parts()
         self._expect("=")
         table, path = self._descend(table, path, before, start, dotted=True)
@@ -237,7 +240,7 @@ class _Scanner:
         table.end = max(table.end, value.end)
 
     def _value(self, path: Pointer, depth: int) -> Node:
-        start, text = self._at, self._text
+        start, text = self.at, self._text
         if depth > DEEPEST:
             raise self._deep(start)
         if text.startswith("[", start):
@@ -247,33 +250,33 @@ class _Scanner:
         found = _STRING.match(text, start) or _PLAIN.match(text, start)
         if found is None:
             raise _Lost
-        self._at = found.end()
-        return Scalar(found[0], "toml", start, self._at)
+        self.at = found.end()
+        return Scalar(found[0], "toml", start, self.at)
 
     def _array(self, path: Pointer, depth: int) -> Sequence:
-        made = Sequence(self._at, 0, [])
+        made = Sequence(self.at, 0, [])
         self._expect("[")
         self._blank()
         while not self._take("]"):
             made.items.append(self._value((*path, len(made.items)), depth + 1))
             self._blank()
-            if not self._take(",") and not self._text.startswith("]", self._at):
+            if not self._take(",") and not self._text.startswith("]", self.at):
                 raise _Lost
             self._blank()
-        made.end = self._at
+        made.end = self.at
         return made
 
     def _inline(self, path: Pointer, depth: int) -> Mapping:
-        made = Mapping(self._at, 0, {}, {})
+        made = Mapping(self.at, 0, {}, {})
         self._expect("{")
         self._blank()
         while not self._take("}"):
             self._pair(made, path, depth + 1)
             self._blank()
-            if not self._take(",") and not self._text.startswith("}", self._at):
+            if not self._take(",") and not self._text.startswith("}", self.at):
                 raise _Lost
             self._blank()
-        made.end = self._at
+        made.end = self.at
         return made
 
 

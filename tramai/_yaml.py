@@ -18,6 +18,7 @@ _TAG = "tag:yaml.org,2002:"
 _MATCHING: dict[str, type] = {"str": Scalar, "map": Mapping, "seq": Sequence}
 # Characters that YAML 1.1, and so libyaml, takes for line ends although YAML 1.2 does not.
 _FORMER_BREAKS = re.compile("[\x85\u2028\u2029]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _PRIVATE = range(0xE000, 0xF8FF)
 
 
@@ -61,12 +62,9 @@ def _hide_former_breaks(text: str) -> tuple[str, dict[int, str]]:
 
 def _events(text: str, lines: Lines, shown: str, *, pure: bool) -> Iterator[Any]:
     """Parser events, from libyaml where it is installed, else from pure Python."""
-    from ruamel.yaml.error import YAMLError
-
     try:
         yield from _libyaml(text) if not pure and _has_libyaml() else _pure(text)
-    except (YAMLError, ValueError, IndexError, OverflowError) as error:
-        # The pure parser lets slip a plain Python error on some broken texts.
+    except Exception as error:  # noqa: BLE001 - the edge to parsers that raise plain Python errors on some broken texts
         problem = _yaml_errors.explain(error, lines, shown)
         raise (_OldRules if not pure and _yaml_errors.is_old_rule(error) else Stop)(problem) from None
 
@@ -187,6 +185,10 @@ class _Builder:
             text = text.translate(self._back)
         node = Scalar(text, style, event.start_mark.index, event.end_mark.index)
         self._weight += len(text) + 1
+        if not text.isascii() and (half := _SURROGATE.search(text)):
+            what = f"half of a surrogate pair, U+{ord(half[0]):04X}"
+            hint = "write the character itself, or \\U and its eight digits"
+            raise Stop(self._problem("TRM101", what, node.start, node.end, hint))
         if event.tag is not None:
             self._check_tag(event.tag, node)
         if event.anchor is not None:

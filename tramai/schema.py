@@ -98,16 +98,12 @@ def validate(data: Any, schema: Schema, document: Document, *, known: tuple[Prob
 
     `known` problems, of reading and resolving, silence what would only say them again.
     """
-    from ._ranking import Ranking
+    from ._ranking import Ranking, below_any
 
     if document.root is None:
         return ()
     done = {problem.pointer for problem in (*known, *document.problems) if problem.code in _SAY_IT_ALL}
-    found = [
-        problem
-        for problem in Ranking(data, schema, document).problems()
-        if not any(problem.pointer[: len(pointer)] == pointer for pointer in done)
-    ]
+    found = [problem for problem in Ranking(data, schema, document).problems() if not below_any(problem.pointer, done)]
     return tuple(sorted(found, key=Problem.sort_key))
 
 
