@@ -15,7 +15,7 @@ from .codec import Json
 from .plan import Plan, restore, step
 from .step import Block, Control, Node
 
-_DURATIONS = frozenset({"timeout", "delay", "max_delay", "kill_after"})
+_DURATIONS = frozenset(("timeout", "limits.timeout", "retry.delay", "retry.max_delay", "shell.kill_after"))
 _WIDTH = 60
 
 
@@ -272,15 +272,17 @@ def _flat(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Json]]
 def _changed(id: str | None, what: str, old: Any, new: Any) -> Difference:
     if isinstance(old, str) and isinstance(new, str):
         return Difference("changed", id, what, *_around(old, new))
-    return Difference("changed", id, what, _shown(what, old), _shown(what, new))
+    # A text is quoted where it takes the place of something else, or the two might look the same.
+    quoted = old is not _ABSENT and new is not _ABSENT
+    return Difference("changed", id, what, _shown(what, old, quoted), _shown(what, new, quoted))
 
 
-def _shown(what: str, value: Any) -> str | None:
+def _shown(what: str, value: Any, quoted: bool) -> str | None:
     if value is _ABSENT:
         return None
-    if isinstance(value, float) and what.rpartition(".")[2] in _DURATIONS:
+    if what in _DURATIONS and isinstance(value, (int, float)):
         return duration.spell(value)
-    return _cut(value if isinstance(value, str) else rfc8785(value), 0)
+    return _cut(value if isinstance(value, str) and not quoted else rfc8785(value), 0)
 
 
 def _around(old: str, new: str) -> tuple[str, str]:

@@ -68,10 +68,7 @@ class Plan:
     @cached_property
     def needs_loop(self) -> bool:
         """Whether running it needs an event loop."""
-        return any(
-            node.step.needs_loop() or (node.timeout is not None and not node.step.spawns)
-            for node in self.nodes.values()
-        )
+        return any(node.step.needs_loop() or _is_timed(node) for node in self.nodes.values())
 
     @cached_property
     def spawns(self) -> bool:
@@ -120,6 +117,12 @@ class Plan:
             if isinstance(node.step, Control):
                 for _, name, inner in node.step.blocks():
                     yield from self._rows(inner, depth + 1, name)
+
+
+def _is_timed(node: Node) -> bool:
+    """Whether its timeout must be watched from outside: children are watched by those who started them."""
+    step = node.step
+    return node.timeout is not None and (isinstance(step, Control) or not (step.spawns or step.pure()))
 
 
 def of(workflow: Workflow) -> Plan:

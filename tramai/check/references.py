@@ -35,6 +35,8 @@ def names(scene: Scene) -> Iterator[Problem]:
         use, found = read.use, judge.use(read.use, read.field)
         if following is not None and (whole := _with_dash(read, following)) is not None:
             misread = judge.use(whole, read.field)
+            if misread is None and found is not None:
+                misread = "TRM202", f"this is `{_dotted(use)}` minus `{_dotted(following.use)}`", following.use.hint
             if misread is not None:
                 use, found, subtracted = whole, misread, following
         if found is not None:
@@ -54,6 +56,10 @@ def _with_dash(read: Read, following: Read) -> Use | None:
         return None
     path = (*left.path[:-1], f"{left.path[-1]}-{right.path[0]}", *right.path[1:])
     return Use(path, left.start, right.end, right.guarded)
+
+
+def _dotted(use: Use) -> str:
+    return ".".join(map(str, use.path))
 
 
 def outputs(scene: Scene) -> Iterator[Problem]:

@@ -33,7 +33,7 @@ def valid(scene: Scene) -> Iterator[Problem]:
 
 def _misspelt(scene: Scene, at: Pointer, schema: Any) -> Iterator[Problem]:
     for inside in keywords.unknown(schema):
-        near = scene.suggest(str(inside[-1]), keywords.names())
+        near = None if str(inside[-1]).startswith("x-") else scene.suggest(str(inside[-1]), keywords.names())
         if near is not None:
             message = f"`{inside[-1]}` is no keyword of JSON Schema and has no effect"
             hint = f"did you mean `{near}`?"
