@@ -241,7 +241,8 @@ def test_an_explanation_has_a_title_a_text_a_wrong_and_a_right_example(path: Pat
 
 
 def static() -> list[Path]:
-    return [path for path in explained() if "TRM101" <= path.stem <= "TRM399"]
+    # TRM116 is about a file of more than 1 MiB, which no page can show.
+    return [path for path in explained() if "TRM101" <= path.stem <= "TRM399" and path.stem != "TRM116"]
 
 
 def problems_of(block: tuple[str, str], folder: Path) -> set[str]:
