@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Interrupted(Exception):  # noqa: N818 - a signal, not an error
+class Interrupted(Exception):
     """The run was asked to stop, for `reason`."""
 
     def __init__(self, reason: str) -> None:
@@ -115,7 +115,11 @@ class Loop:
         async def main() -> T:
             task = asyncio.ensure_future(work)
             loop = asyncio.get_running_loop()
-            self._interrupt.on_set(lambda: loop.call_soon_threadsafe(task.cancel))
+
+            def stop() -> None:
+                loop.call_soon_threadsafe(task.cancel)
+
+            self._interrupt.on_set(stop)
             try:
                 return await task
             except asyncio.CancelledError:

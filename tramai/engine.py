@@ -1,81 +1,26 @@
-"""Runs workflows over a store: start, resume, and the one loop both enter."""
+"""Runs workflows over a store: start and resume; both enter the one loop of a session."""
 
 from __future__ import annotations
 
-import getpass
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from . import recovery, secret
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
-from .driver import Driver, Interrupted, Loop, Straight
-from .errors import BugError, LeaseLost, NotInThatState, OutcomeUnknown, TramaiError
-from .event import Event, Observer, RunFinished, RunStarted
-from .expression import ExpressionError, render_text
-from .host import StoreHost
-from .interpreter import Interpreter, StepFailed, Suspended
-from .interrupt import Interrupt
-from .journal import Journal
-from .keeper import Keeper
+from .errors import NotInThatState, OutcomeUnknown
+from .event import Observer
 from .plan import Plan
 from .redact import Redactor
-from .store import Change, Holder, Lease, NewRun, Record, Run, Status, Store
+from .session import Options, Result, Session, exit_status, user
+from .store import Holder, NewRun, Record, Run, Status, Store
 
 if TYPE_CHECKING:
     from .diff import Difference
 
-EXIT = {
-    "completed": 0,
-    "failed": 1,
-    "blocked": 5,
-    "rejected": 10,
-    "sleeping": 11,
-    "waiting": 11,
-    "cancelled": 12,
-    "interrupted": 130,
-}
-"""Exit status by how a run ended."""
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is carried out; nothing here changes what it computes.
-
-    `wait`: delays up to this many seconds are waited for in the process, longer ones suspend the run.
-    `lease`: seconds a claim lasts; renewed every third of it. `logs`: folder for the output of children.
-    `interrupt` asks the run to stop after saving, `hurry` to end its children at once.
-    """
-
-    wait: float = 60.0
-    lease: float = 30.0
-    start_key: str | None = None
-    labels: tuple[str, ...] = ()
-    started_by: str | None = None
-    logs: str | None = None
-    cwd: str | None = None
-    run_id: str | None = None
-    interrupt: Any = None
-    hurry: Any = None
-
-
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands after `run` or `resume`.
-
-    `status`: completed, failed, cancelled, sleeping, waiting, blocked or interrupted. `resumed` is False when nothing
-    had to be done. `error` is the record of the failed step.
-    """
-
-    run_id: str
-    status: str
-    exit_status: int
-    outputs: Json = None
-    error: dict[str, Any] | None = None
-    wake_at: float | None = None
-    resumed: bool = True
+__all__ = ["Options", "Result", "compare", "exit_status", "new_id", "restore", "resume", "run", "standing"]
 
 
 def run(
@@ -101,7 +46,7 @@ def run(
         inputs=Redactor(secrets.values()).json(encode(dict(inputs))),
         cwd=cwd,
         created=clock.now(),
-        started_by=options.started_by or _user(),
+        started_by=options.started_by or user(),
         start_key=options.start_key,
         labels=options.labels,
     )
@@ -110,7 +55,7 @@ def run(
     record, lease = store.create(new, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
     if lease is None:
         return standing(record, resumed=False)
-    session = _Session(plan, record, lease, (), store, observers, options, clock, secrets, sent)
+    session = Session(plan, record, lease, (), store, observers, options, clock, secrets, sent)
     return session.carry(resumed=False)
 
 
@@ -135,7 +80,7 @@ def resume(
     if found.status is Status.COMPLETED:
         return standing(found, resumed=False)
     if found.status.terminal:
-        what = "it cannot be resumed; `tramai rerun` starts a new run with the same inputs"
+        what = "it is over and cannot be resumed"
         raise NotInThatState(run_id=run_id, status=found.status.value, what=what)
     if found.status is Status.BLOCKED:
         raise outcome_unknown(found, store.journal(run_id))
@@ -154,7 +99,7 @@ def resume(
     holder = Holder.here()
     before, lease = store.claim(run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
     records = store.journal(run_id)
-    session = _Session(plan, before, lease, records, store, observers, options, clock, secrets, sent)
+    session = Session(plan, before, lease, records, store, observers, options, clock, secrets, sent)
     if changed:
         session.adopt(changed)
     return session.carry(resumed=True)
@@ -191,13 +136,6 @@ def standing(run: Run, *, resumed: bool) -> Result:
     )
 
 
-def exit_status(status: str, error: Mapping[str, Any] | None) -> int:
-    """The exit status of the command for how a run ended."""
-    if status == "failed" and error is not None and error.get("type") == "rejected":
-        return EXIT["rejected"]
-    return EXIT.get(status, 1)
-
-
 def outcome_unknown(run: Run, records: Sequence[Record]) -> OutcomeUnknown:
     """The error that tells an operator what to look at and how to go on."""
     waiting = recovery.unknown_attempts(records)
@@ -213,269 +151,5 @@ def new_id(clock: Clock) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-class _Session:
-    """One claim of one run: from the lease to the last commit."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        run: Run,
-        lease: Lease,
-        records: Sequence[Record],
-        store: Store,
-        observers: Sequence[Observer],
-        options: Options,
-        clock: Clock,
-        secrets: Mapping[str, str],
-        sent: float,
-    ) -> None:
-        self.plan = plan
-        self.before = run
-        self.store = store
-        self.clock = clock
-        self.options = options
-        self.observers = observers
-        self.secrets = secrets
-        self.records = records
-        self.redactor = Redactor(secrets.values())
-        self.interrupt: Interrupt = options.interrupt or Interrupt()
-        self.hurry: Interrupt = options.hurry or Interrupt()
-        base = run.retry_base
-        if run.status in (Status.FAILED, Status.READY, Status.RUNNING) and records:
-            base = max(record.seq for record in records)  # an operator said to go on: failed steps get new attempts
-        self.journal = Journal(store, lease, records, retry_base=base, now=clock.now)
-        self.journal.executions = run.step_executions
-        self.journal.tokens, self.journal.cost = run.tokens, run.cost_usd
-        initial = {name: spec.initial for name, spec in plan.workflow.state.items()}
-        self.journal.state = {**initial, **self.journal.state}
-        self.keeper = Keeper(
-            store, lease, ttl=options.lease, sent=sent, interrupt=self.interrupt, now=clock.now
-        )
-        self.base = base
-        self.change = Change(now=clock.now(), retry_base=base)
-
-    def adopt(self, changed: tuple[Difference, ...]) -> None:
-        """Go on with the changed definition, and say so in the event list."""
-        self.journal.note(
-            "definition.accepted", by=_user(), data=encode({"changes": [difference.text for difference in changed]})
-        )
-        self.change = msgspec.structs.replace(self.change, definition=self.plan.definition())
-
-    def carry(self, *, resumed: bool) -> Result:
-        """Walk as far as the run goes, and record how it ended."""
-        began = time.monotonic()
-        driver: Driver = Loop(self.interrupt) if self.plan.needs_loop else Straight(self.interrupt)
-        host = self._host(driver, began)
-        if self.plan.spawns:
-            self._guard_children(resumed=resumed)
-        self.keeper.start()
-        host.emit(self._started(resumed))
-        try:
-            ended = self._walk(driver, host, resumed=resumed)
-        finally:
-            self.keeper.stop()
-        finished = RunFinished(
-            run_id=ended.run_id,
-            status=ended.status,
-            exit_status=ended.exit_status,
-            outputs=ended.outputs,
-            error=ended.error,
-            wake_at=ended.wake_at,
-            duration=time.monotonic() - began,
-        )
-        host.emit(finished)
-        return ended
-
-    def _walk(self, driver: Driver, host: StoreHost, *, resumed: bool) -> Result:
-        try:
-            if resumed:
-                blocked = self._take_over()
-                if blocked is not None:
-                    return blocked
-            outputs = driver.run(self._steps(driver, host))
-            self.journal.cost = round(self.journal.cost, 9)
-            return self._end("completed", outputs=self.redactor.value(outputs))
-        except StepFailed as failed:
-            return self._end("failed", error=failed.error)
-        except Suspended as suspended:
-            status = "sleeping" if suspended.until is not None else "waiting"
-            return self._end(status, wake_at=suspended.until)
-        except Interrupted as stop:
-            return self._stopped(stop.reason)
-        except LeaseLost:
-            self.interrupt.set("lease_lost")
-            return self._stopped("lease_lost")
-        except TramaiError:
-            self._give_up()
-            raise
-        except Exception as bug:  # the edge of the engine: a fault of ours must still leave the run resumable
-            self._give_up()
-            raise BugError(what=f"{type(bug).__name__}: {bug}") from bug
-
-    async def _steps(self, driver: Driver, host: StoreHost) -> dict[str, Json]:
-        try:
-            return await Interpreter(host, self.plan.workflow).run(self._scope(host))
-        finally:
-            if isinstance(driver, Loop):
-                await self.journal.settle()
-
-    def _host(self, driver: Driver, began: float) -> StoreHost:
-        limit = self.plan.workflow.limits.timeout
-        deadline = None if limit is None else began + limit - ran_before(self.store, self.before, self.records)
-        return StoreHost(
-            plan=self.plan,
-            run=self.before,
-            journal=self.journal,
-            driver=driver,
-            clock=self.clock,
-            interrupt=self.interrupt,
-            hurry=self.hurry,
-            observers=self.observers,
-            redactor=self.redactor,
-            env=self._env(),
-            logs=os.path.join(self.options.logs, self.before.run_id) if self.options.logs else None,
-            wait=self.options.wait,
-            run_deadline=deadline,
-        )
-
-    def _names(self) -> dict[str, Any]:
-        run = self.before
-        return {
-            "inputs": decode(run.inputs),
-            "secrets": self.secrets,
-            "run": {
-                "id": run.run_id,
-                "workflow": run.workflow,
-                "version": run.version,
-                "attempt": self.journal.lease.fence,
-                "started_at": run.created,
-                "started_by": run.started_by,
-            },
-        }
-
-    def _env(self) -> dict[str, str]:
-        if not self.plan.workflow.env:
-            return {}
-        names = self._names()
-        try:
-            return {name: render_text(value, names) for name, value in self.plan.workflow.env.items()}
-        except ExpressionError as error:
-            self._give_up()
-            failed = StepFailed(path="env", reason=str(error), error={"type": "expression", "message": str(error)})
-            raise failed from error
-
-    def _scope(self, host: StoreHost) -> dict[str, Any]:
-        return {**self._names(), "env": host.env, "state": self.journal.state}
-
-    def _started(self, resumed: bool) -> Event:
-        run = self.before
-        return RunStarted(
-            run_id=run.run_id,
-            workflow=run.workflow,
-            version=self.plan.workflow.version,
-            digest=self.plan.digest,
-            resumed=resumed,
-            file=run.file,
-        )
-
-    def _guard_children(self, *, resumed: bool) -> None:
-        """Start the watchdog before any thread; end what an earlier runner of this run left behind."""
-        from .steps import _process
-
-        _process.ensure_watchdog()
-        if resumed and _process.end_survivors(f"{self.before.run_id}:"):
-            self.journal.note("children.ended", comment="children of an earlier runner were still alive")
-
-    def _take_over(self) -> Result | None:
-        """Settle what a dead runner left open; the run's end if that needs an operator."""
-        run, lease = self.before, self.journal.lease
-        self.journal.note("run.resumed", by=_user(), data=encode({"from": run.status.value, "fence": lease.fence}))
-        unknown = recovery.settle(self.records, now=self.clock.now(), fence=lease.fence, worker=lease.owner)
-        for record in unknown:
-            self.journal.add(record)
-        if not unknown:
-            self.journal.write(msgspec.structs.replace(self.change, error=None, wake_at=None))
-            return None
-        error = decode(unknown[0].error or "null")
-        return self._end("blocked", error=error)
-
-    def _end(
-        self,
-        status: str,
-        *,
-        outputs: Json = None,
-        error: dict[str, Any] | None = None,
-        wake_at: float | None = None,
-        stored: Status | None = None,
-    ) -> Result:
-        """The last commit of this claim: how the run stands, and the lease given back."""
-        now = self.clock.now()
-        kept = stored or Status(status)
-        over = kept in (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
-        self.journal.note(f"run.{status}")
-        change = msgspec.structs.replace(
-            self.change,
-            now=now,
-            status=kept,
-            outputs=encode(outputs) if status == "completed" else None,
-            error=encode(error) if error is not None else None,
-            wake_at=wake_at,
-            finished=now if over else None,
-            release=True,
-        )
-        try:
-            self.journal.write(change)
-        except LeaseLost:
-            return self._stopped("lease_lost")
-        return Result(
-            run_id=self.before.run_id,
-            status=status,
-            exit_status=exit_status(status, error),
-            outputs=outputs,
-            error=error,
-            wake_at=wake_at,
-        )
-
-    def _stopped(self, reason: str) -> Result:
-        if reason == "cancelled":
-            return self._end("cancelled", error={"type": "cancelled", "message": "the run was cancelled"})
-        if reason == "lease_lost":
-            error = {"type": "lease_lost", "message": "the lease was lost: another runner may own the run now"}
-            return Result(run_id=self.before.run_id, status="interrupted", exit_status=5, error=error)
-        return self._end("interrupted", stored=Status.READY)
-
-    def _give_up(self) -> None:
-        """Release the lease if that is still possible; the error that led here matters more."""
-        self.interrupt.set("failed")
-        try:
-            self.journal.write(Change(now=self.clock.now(), status=Status.READY, release=True))
-        except TramaiError:
-            pass
-
-
-def ran_before(store: Store, run: Run, records: Sequence[Record]) -> float:
-    """Seconds the run has been running in earlier claims: from each start to the last sign of life before the next."""
-    if not records:
-        return 0.0
-    marks: list[tuple[float, bool]] = [(run.created, True)]
-    marks += [(note.at, note.type == "run.resumed") for note in store.notes(run.run_id)]
-    marks += [(record.at, False) for record in records]
-    total, start, last = 0.0, run.created, run.created
-    for at, begins in sorted(marks):
-        if begins:
-            total += last - start
-            start = at
-        last = at
-    return total + last - start
-
-
 def _owner(holder: Holder) -> str:
     return f"{holder.host}:{holder.pid}"
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return ""
-

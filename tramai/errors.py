@@ -69,7 +69,7 @@ class TramaiError(Exception):
     def message(self) -> str:
         """The docstring with the details filled in."""
         text = " ".join((type(self).__doc__ or "").split())
-        return text.format_map({name: value for name, value in self.details.items()})
+        return text.format_map(self.details)
 
 
 class BugError(TramaiError):

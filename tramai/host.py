@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from .clock import Clock
 from .codec import Json, NotJson, decode, encode
+from .context import StepContext
 from .driver import Driver, Interrupted, Loop
-from .event import Event, Observer, StepFinished, StepOutput, StepRetrying, StepStarted
-from .expression import Condition, Expression, ExpressionError, Missing, Template, Value, evaluate, render_text, test
+from .event import Event, Observer, StepFinished, StepRetrying, StepStarted
+from .expression import ExpressionError, Missing
 from .interpreter import StepFailed, Suspended, View, failure, finish
 from .interrupt import Interrupt
-from .journal import Journal, Past
+from .journal import Journal, Past, log_name
 from .plan import Plan
 from .redact import Redactor
-from .step import Done, Node, Outcome, Reject, Replay, Retry, StepError, Suspend, Usage, matches
+from .retrying import again_after, recorded_failure
+from .step import Done, Node, Outcome, Reject, Replay, Retry, StepError, Suspend, Usage
 from .store import Mark, Record, Run
 
-T = TypeVar("T")
-
 ONCE = Retry(max_attempts=1)
-FINAL = frozenset(("limit", "rejected", "cancelled", "expression", "refused"))
-"""Error types that another attempt cannot mend."""
 OUT_OF_TIME = "the run reached its limit of running time (limits.timeout)"
 
 
@@ -67,8 +64,8 @@ class StoreHost:
         self.wait = wait
         self.run_deadline = run_deadline
         self.limit = plan.workflow.limits.max_parallel_branches
-        self._observers = observers
-        self._looped = isinstance(driver, Loop)
+        self.observers = observers
+        self.looped = isinstance(driver, Loop)
         self._worker = journal.lease.owner
         self._fence = journal.lease.fence
         self._opened: dict[str, float] = {}
@@ -85,8 +82,10 @@ class StoreHost:
             view = View("skipped", Missing(f"step '{node.id}' was skipped"))
         else:
             duration = record.at - record.started if record.started is not None else 0.0
-            view = View("succeeded", decode(record.value) if record.value is not None else None, past.attempts, duration)
-        if self._observers:
+            view = View(
+                "succeeded", decode(record.value) if record.value is not None else None, past.attempts, duration
+            )
+        if self.observers:
             self.emit(
                 StepFinished(
                     path=path, id=node.id, verb=node.verb, attempt=record.attempt, status="replayed", duration=0.0
@@ -107,7 +106,7 @@ class StoreHost:
     def opened(self, node: Node, path: str) -> None:
         """A control step begins."""
         self._opened[path] = self.clock.now()
-        if self._observers:
+        if self.observers:
             at = self._opened[path]
             self.emit(StepStarted(path=path, id=node.id, verb=node.verb, attempt=1, at=at))
 
@@ -135,9 +134,7 @@ class StoreHost:
         self.journal.add(self._record(verb, path, Mark.DECIDED, 0, value=text))
         return decode(text)
 
-    async def gather(
-        self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool
-    ) -> list[Any]:
+    async def gather(self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool) -> list[Any]:
         """Side by side where the driver can."""
         return await self.driver.gather(jobs, window=window, fail_fast=fail_fast, caught=(StepFailed, Suspended))
 
@@ -153,7 +150,7 @@ class StoreHost:
         past = self.journal.past(path) or Past()
         retry = node.retry or ONCE
         if past.recent >= retry.max_attempts and past.last is not None and past.last.mark is Mark.FAILED:
-            raise self._recorded_failure(node, path, past.last)
+            raise recorded_failure(path, past.last)
         used, attempt = past.recent, past.attempts
         while True:
             used, attempt = used + 1, attempt + 1
@@ -164,7 +161,7 @@ class StoreHost:
             except StepError as error:
                 if error.type == "timeout" and self._out_of_time():
                     error.type, error.message = "limit", OUT_OF_TIME
-                again = self._may_retry(retry, used, error)
+                again = again_after(retry, used, error)
                 failed = failure(node.id, path, error, attempt)
                 failed.error = self.redactor.value(failed.error)
                 await self._fail(node, path, attempt, began, failed, error.usage)
@@ -180,11 +177,11 @@ class StoreHost:
 
     async def _attempt(self, node: Node, path: str, attempt: int, began: float, scope: dict[str, Any]) -> View:
         self.journal.step = path
-        if self._observers:
+        if self.observers:
             self.emit(StepStarted(path=path, id=node.id, verb=node.verb, attempt=attempt, at=began))
         policy = node.replay
         if policy is not Replay.REPLAYABLE:
-            key = self._key(path) if policy is Replay.IDEMPOTENT else None
+            key = self.key(path) if policy is Replay.IDEMPOTENT else None
             self.journal.add(
                 self._record(node.verb, path, Mark.STARTED, attempt, started=began, policy=policy.value, key=key)
             )
@@ -193,7 +190,7 @@ class StoreHost:
         try:
             outcome = await self._outcome(node, ctx)
             if isinstance(outcome, Reject):
-                raise StepError("rejected", self.redactor.text(outcome.reason))
+                raise StepError("rejected", self.redactor.text(outcome.reason), details=outcome.details)
             assert isinstance(outcome, Done)  # `_outcome` waits out a Suspend
             output, saves = finish(node, outcome.result, scope, self.plan.workflow.state)
         except ExpressionError as error:
@@ -212,7 +209,7 @@ class StoreHost:
         finally:
             ctx.close()
         pure = node.step.pure() and "[" in path
-        note = node.step.note(outcome.result) if self._observers else None
+        note = node.step.note(outcome.result) if self.observers else None
         return await self._complete(node, path, attempt, began, output, saves, outcome.usage, pure=pure, note=note)
 
     async def _outcome(self, node: Node, ctx: StepContext) -> Outcome:
@@ -228,7 +225,7 @@ class StoreHost:
             await self.driver.sleep(max(left, 0.0))
 
     async def _timed(self, node: Node, ctx: StepContext) -> Outcome:
-        if ctx.deadline is None or not self._looped or node.step.spawns:  # a child's runner watches the clock itself
+        if ctx.deadline is None or not self.looped or node.step.spawns:  # a child's runner watches the clock itself
             return await node.step.run(ctx)
         try:
             return await self.driver.within(max(ctx.deadline - time.monotonic(), 0.0), node.step.run(ctx))
@@ -268,7 +265,7 @@ class StoreHost:
         await self._durable(pure=pure)
         if self.redactor.active:
             output = decode(value)
-        if self._observers:
+        if self.observers:
             self.emit(
                 StepFinished(
                     path=path,
@@ -302,7 +299,13 @@ class StoreHost:
         await self._durable(pure=False)
         duration = self.clock.now() - began
         finished = StepFinished(
-            path=path, id=node.id, verb=node.verb, attempt=attempt, status="failed", duration=duration, error=failed.error
+            path=path,
+            id=node.id,
+            verb=node.verb,
+            attempt=attempt,
+            status="failed",
+            duration=duration,
+            error=failed.error,
         )
         self.emit(finished)
 
@@ -311,14 +314,10 @@ class StoreHost:
         reason = self.interrupt.reason or "sibling_failed"
         if reason != "lease_lost":
             error = encode({"type": "cancelled", "message": f"stopped: {reason}", "step": node.id, "path": path})
-            self.journal.add(
-                self._record(node.verb, path, Mark.CANCELLED, attempt, started=began, error=error)
-            )
+            self.journal.add(self._record(node.verb, path, Mark.CANCELLED, attempt, started=began, error=error))
         duration = self.clock.now() - began
         self.emit(
-            StepFinished(
-                path=path, id=node.id, verb=node.verb, attempt=attempt, status="cancelled", duration=duration
-            )
+            StepFinished(path=path, id=node.id, verb=node.verb, attempt=attempt, status="cancelled", duration=duration)
         )
 
     # Rules.
@@ -340,26 +339,6 @@ class StoreHost:
     def _out_of_time(self) -> bool:
         return self.run_deadline is not None and time.monotonic() >= self.run_deadline
 
-    def _may_retry(self, retry: Retry, used: int, error: StepError) -> float | None:
-        """Seconds to wait before the next attempt; None when there is none."""
-        if used >= retry.max_attempts or error.type in FINAL:
-            return None
-        if retry.on and not matches(error.type, retry.on):
-            return None
-        delay = min(retry.delay * retry.backoff ** (used - 1), retry.max_delay)
-        delay *= 1 + random.uniform(-retry.jitter, retry.jitter)  # noqa: S311 - spreads load, guards nothing
-        if error.retry_after is not None:
-            if error.retry_after > retry.max_delay:
-                longest = f"retry.max_delay is {retry.max_delay:g}s"
-                error.message += f" (asked to wait {error.retry_after:g}s, {longest})"
-                return None
-            return max(error.retry_after, 0.0)
-        return delay
-
-    def _recorded_failure(self, node: Node, path: str, record: Record) -> StepFailed:
-        error = decode(record.error) if record.error is not None else {"type": "exit", "message": "failed"}
-        return StepFailed(path=path, reason=error.get("message", ""), error=error, hint=error.get("hint"))
-
     # Records, events, logs.
 
     def _record(self, verb: str, path: str, mark: Mark, attempt: int, **fields: Any) -> Record:
@@ -378,9 +357,8 @@ class StoreHost:
     async def _durable(self, *, pure: bool) -> None:
         """Return when what was recorded is safe; for pure results inside a fan-out, when a batch will see to it."""
         if pure:
-            self.journal.write_soon(looped=self._looped)
-            return
-        if self._looped:
+            self.journal.write_soon(looped=self.looped)
+        elif self.looped:
             await self.journal.write_shared()
         else:
             self.journal.write()
@@ -398,16 +376,13 @@ class StoreHost:
             self.journal.tokens += usage.input_tokens + usage.output_tokens
             self.journal.cost += usage.cost_usd or 0.0
 
-    def _key(self, path: str) -> str:
+    def key(self, path: str) -> str:
         """The idempotency key of a step: the same on every attempt and resume."""
         return hashlib.sha256(f"{self.run_id}\0{path}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def log_path(self, path: str, attempt: int) -> str | None:
-        """Where an attempt's child writes; the name is a digest, since a path may hold anything."""
-        if self.logs is None:
-            return None
-        name = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        return os.path.join(self.logs, f"{name}.{attempt}.log")
+        """Where an attempt's child writes; None when the run keeps no logs."""
+        return None if self.logs is None else os.path.join(self.logs, log_name(path, attempt))
 
     def _log_of(self, path: str, attempt: int) -> str | None:
         log = self.log_path(path, attempt)
@@ -415,81 +390,11 @@ class StoreHost:
 
     def emit(self, event: Event) -> None:
         """Tell the observers; whatever they raise stays with them."""
-        for observer in self._observers:
+        for observer in self.observers:
             try:
                 observer(event)
             except Exception:  # noqa: BLE001, S112 - observers are fail-open by promise
                 continue
-
-
-class StepContext:
-    """`step.Context` for one attempt."""
-
-    def __init__(self, host: StoreHost, node: Node, path: str, attempt: int, scope: dict[str, Any]) -> None:
-        self._host = host
-        self._node = node
-        self._scope = scope
-        self.run_id = host.run_id
-        self.workflow = host.plan.workflow.name
-        self.path = path
-        self.attempt = attempt
-        self.cwd = host.cwd
-        self.folder = host.folder
-        self.env = host.env
-        self.hurry = host.hurry
-        self.deadline = _deadline(node.timeout, host.run_deadline)
-        self.interrupt = Interrupt() if host._looped and not node.step.pure() else host.interrupt
-
-    @property
-    def idempotency_key(self) -> str:
-        """The same on every attempt."""
-        return self._host._key(self.path)
-
-    @property
-    def log_path(self) -> str | None:
-        """Where a child's output goes."""
-        return self._host.log_path(self.path, self.attempt)
-
-    def text(self, source: Template) -> str:
-        """Render to text."""
-        return render_text(source, self._scope)
-
-    def value(self, source: Expression | Template | Value) -> Any:
-        """Render to a native value."""
-        return evaluate(source, self._scope)
-
-    def test(self, condition: Condition) -> bool:
-        """Evaluate a condition."""
-        return test(condition, self._scope)
-
-    def now(self) -> float:
-        """Wall time."""
-        return self._host.clock.now()
-
-    async def once(self, make: Callable[[], Json]) -> Any:
-        """Journaled at the first evaluation."""
-        return await self._host.once(self.path, self._node.verb, make)
-
-    async def blocking(self, work: Callable[[], T], *, grace: float = 60.0) -> T:
-        """In place or on a thread, as the driver has it."""
-        return await self._host.driver.blocking(work, self.interrupt, grace)
-
-    def output(self, stream: str, text: str) -> None:
-        """Show a piece of a child's output."""
-        if self._host._observers:
-            self._host.emit(StepOutput(path=self.path, stream=stream, text=self._host.redactor.text(text)))
-
-    def close(self) -> None:
-        """Give the attempt's own interrupt back."""
-        if self.interrupt is not self._host.interrupt:
-            self.interrupt.close()
-
-
-def _deadline(timeout: float | None, run_deadline: float | None) -> float | None:
-    own = None if timeout is None else time.monotonic() + timeout
-    if own is None or run_deadline is None:
-        return own if run_deadline is None else run_deadline
-    return min(own, run_deadline)
 
 
 def _usage(usage: Usage | None) -> str | None:

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import msgspec
 
 from .codec import Json
+from .definition import StateSpec, Workflow
 from .errors import TramaiError
 from .expression import Condition, Expression, ExpressionError, Missing, Template, Value, evaluate, test
 from .step import Block, Control, Job, Node, StepError
-from .definition import StateSpec, Workflow
 
 
 class StepFailed(TramaiError):
@@ -27,7 +27,7 @@ class StepFailed(TramaiError):
     error: dict[str, Json]
 
 
-class Suspended(Exception):  # noqa: N818 - a signal, not an error
+class Suspended(Exception):
     """The run cannot go on before `until` (epoch seconds; None: until somebody decides)."""
 
     def __init__(self, until: float | None) -> None:
@@ -93,9 +93,7 @@ class Host(Protocol):
         """The value `make` gave the first time for this path: journaled."""
         ...
 
-    async def gather(
-        self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool
-    ) -> list[Any]:
+    async def gather(self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool) -> list[Any]:
         """Results or StepFailed/Suspended of each job, in order; never started ones are None. Others escape."""
         ...
 
@@ -144,7 +142,9 @@ class Interpreter:
         try:
             return {name: evaluate(value, scope) for name, value in self.workflow.outputs.items()}
         except ExpressionError as error:
-            raise failure("outputs", "outputs", StepError("expression", f"the outputs cannot be computed: {error}")) from error
+            raise failure(
+                "outputs", "outputs", StepError("expression", f"the outputs cannot be computed: {error}")
+            ) from error
 
     async def block(self, block: Block, prefix: str, scope: dict[str, Any]) -> dict[str, Json]:
         """Run steps in order; `{id: output}` of those that were not skipped."""

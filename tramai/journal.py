@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .codec import decode
+from .codec import decode, sha256
 from .errors import LeaseLost
 from .store import Change, Lease, Mark, Note, Record, Store
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 BATCH = 64
 """Records that may wait for a commit without anybody waiting for them."""
+
+
+def log_name(path: str, attempt: int) -> str:
+    """The name of an attempt's log file: a digest, since a path may hold anything."""
+    return f"{sha256(path)[:16]}.{attempt}.log"
 
 
 class Past(msgspec.Struct):

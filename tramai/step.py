@@ -36,7 +36,10 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     jitter: Annotated[float, Meta(description="Each pause is longer or shorter by up to this fraction of it.")] = 0.1
     on: Annotated[
         tuple[str, ...],
-        Meta(description="Only these types of error are tried again; all, if none are named.", examples=[["timeout", "http.5xx"]]),
+        Meta(
+            description="Only these types of error are tried again; all, if none are named.",
+            examples=[["timeout", "http.5xx"]],
+        ),
     ] = ()
 
 
@@ -62,9 +65,10 @@ class Suspend(msgspec.Struct, frozen=True):
 
 
 class Reject(msgspec.Struct, frozen=True):
-    """A gate is closed: the run ends as failed, with error type `rejected`."""
+    """A gate is closed: the run ends as failed, with error type `rejected`; `details` go into the `error` record."""
 
     reason: str
+    details: dict[str, Any] = {}
 
 
 Outcome = Done | Suspend | Reject
@@ -157,7 +161,6 @@ class Context(Protocol):
     workflow: str
     path: str
     attempt: int
-    idempotency_key: str
     cwd: str
     """Folder in which the run was started: relative paths of children start here."""
     folder: str | None
@@ -169,8 +172,16 @@ class Context(Protocol):
     interrupt: Interrupt
     hurry: Interrupt
     """Set when children are to be killed at once, without the time they are given otherwise."""
-    log_path: str | None
-    """File for everything a child writes, owner-only; None when the run keeps no logs."""
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same on every attempt and resume of this step."""
+        ...
+
+    @property
+    def log_path(self) -> str | None:
+        """File for everything a child writes, owner-only; None when the run keeps no logs."""
+        ...
 
     def text(self, source: Template) -> str:
         """Render to text (None is an error, lists and maps become JSON)."""

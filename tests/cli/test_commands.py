@@ -388,7 +388,7 @@ def test_logs_are_followed_until_the_run_stops(start: Call, tramai: Call) -> Non
 
 
 def test_a_log_file_has_the_name_that_logs_looks_for(tramai: Call) -> None:
-    from tramai.cli.logs import log_name
+    from tramai.journal import log_name
 
     write("hello.yaml", HELLO)
     tramai("run", "hello.yaml")

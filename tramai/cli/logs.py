@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 import click
 
 from ..errors import NotFound, TramaiError
+from ..journal import log_name
 from ..store import Mark, Record, Run, Status, Store
 from ._group import verb
 from ._session import Session
@@ -160,11 +160,6 @@ def _candidates(session: Session, store: Store, run_id: str, wanted: _Wanted) ->
             file = os.path.join(folder, log_name(path, attempt))
             if attempt and wanted(path, attempt, Mark.STARTED) and os.path.exists(file):
                 yield path, attempt, file
-
-
-def log_name(path: str, attempt: int) -> str:
-    """The engine's name for an attempt's log file."""
-    return f"{hashlib.sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}.{attempt}.log"
 
 
 def _top_steps(store: Store, run: Run) -> list[str]:

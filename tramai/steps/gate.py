@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from ..codec import Json
-from ..expression import Condition, Template
+from ..expression import Condition, Expression, ExpressionError, Template
 from ..step import Context, Done, Outcome, Reject, Replay, Step
 
 
@@ -37,5 +37,17 @@ class Gate(Step, frozen=True, kw_only=True):
     async def run(self, ctx: Context) -> Outcome:
         """Decide by policy."""
         if not ctx.test(self.check_):
-            return Reject(ctx.text(self.reason))
+            return Reject(ctx.text(self.reason), {"check": self.check_.text, "values": self._values(ctx)})
         return Done({"decision": "approved", "by": "policy", "at": ctx.now(), "comment": None, "data": None})
+
+    def _values(self, ctx: Context) -> dict[str, Json]:
+        """What the names in the condition stood for, for whoever has to understand the decision."""
+        found: dict[str, Json] = {}
+        for site in self.check_.sites():
+            for use in (use for part in site.expressions for use in part.names):
+                name = self.check_.text[use.start : use.end]
+                try:
+                    found[name] = ctx.value(Expression("${{ " + name + " }}"))
+                except ExpressionError:
+                    continue  # read only under a default: it has no value
+        return found

@@ -1,0 +1,88 @@
+"""What one attempt of a leaf step sees: `step.Context` over the host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .codec import Json
+from .event import StepOutput
+from .expression import Condition, Expression, Template, Value, evaluate, render_text, test
+from .interrupt import Interrupt
+from .step import Node
+
+if TYPE_CHECKING:
+    from .host import StoreHost
+
+T = TypeVar("T")
+
+
+class StepContext:
+    """`step.Context` for one attempt."""
+
+    def __init__(self, host: StoreHost, node: Node, path: str, attempt: int, scope: dict[str, Any]) -> None:
+        self._host = host
+        self._node = node
+        self._scope = scope
+        self.run_id = host.run_id
+        self.workflow = host.plan.workflow.name
+        self.path = path
+        self.attempt = attempt
+        self.cwd = host.cwd
+        self.folder = host.folder
+        self.env = host.env
+        self.hurry = host.hurry
+        self.deadline = _deadline(node.timeout, host.run_deadline)
+        self.interrupt = Interrupt() if host.looped and not node.step.pure() else host.interrupt
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same on every attempt."""
+        return self._host.key(self.path)
+
+    @property
+    def log_path(self) -> str | None:
+        """Where a child's output goes."""
+        return self._host.log_path(self.path, self.attempt)
+
+    def text(self, source: Template) -> str:
+        """Render to text."""
+        return render_text(source, self._scope)
+
+    def value(self, source: Expression | Template | Value) -> Any:
+        """Render to a native value."""
+        return evaluate(source, self._scope)
+
+    def test(self, condition: Condition) -> bool:
+        """Evaluate a condition."""
+        return test(condition, self._scope)
+
+    def now(self) -> float:
+        """Wall time."""
+        return self._host.clock.now()
+
+    async def once(self, make: Callable[[], Json]) -> Any:
+        """Journaled at the first evaluation."""
+        return await self._host.once(self.path, self._node.verb, make)
+
+    async def blocking(self, work: Callable[[], T], *, grace: float = 60.0) -> T:
+        """In place or on a thread, as the driver has it."""
+        return await self._host.driver.blocking(work, self.interrupt, grace)
+
+    def output(self, stream: str, text: str) -> None:
+        """Show a piece of a child's output."""
+        if self._host.observers:
+            self._host.emit(StepOutput(path=self.path, stream=stream, text=self._host.redactor.text(text)))
+
+    def close(self) -> None:
+        """Give the attempt's own interrupt back."""
+        if self.interrupt is not self._host.interrupt:
+            self.interrupt.close()
+
+
+def _deadline(timeout: float | None, run_deadline: float | None) -> float | None:
+    own = None if timeout is None else time.monotonic() + timeout
+    if own is None or run_deadline is None:
+        return own if run_deadline is None else run_deadline
+    return min(own, run_deadline)
