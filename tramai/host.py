@@ -85,12 +85,7 @@ class StoreHost:
             view = View(
                 "succeeded", decode(record.value) if record.value is not None else None, past.attempts, duration
             )
-        if self.observers:
-            self.emit(
-                StepFinished(
-                    path=path, id=node.id, verb=node.verb, attempt=record.attempt, status="replayed", duration=0.0
-                )
-            )
+        self._over(node, path, record.attempt, "replayed", 0.0)
         return view
 
     def begun(self, path: str) -> bool:
@@ -101,7 +96,7 @@ class StoreHost:
         """Record a skipped step; like a pure step's, its record waits for company."""
         self.journal.add(self._record(node.verb, path, Mark.SKIPPED, 0))
         await self._durable(pure=True)
-        self.emit(StepFinished(path=path, id=node.id, verb=node.verb, attempt=0, status="skipped", duration=0.0))
+        self._over(node, path, 0, "skipped", 0.0)
 
     def opened(self, node: Node, path: str) -> None:
         """A control step begins."""
@@ -119,11 +114,7 @@ class StoreHost:
         """A control step ends as failed; the journal already has the leaf that failed."""
         began = self._opened.pop(path, None)
         duration = self.clock.now() - began if began is not None else 0.0
-        self.emit(
-            StepFinished(
-                path=path, id=node.id, verb=node.verb, attempt=1, status="failed", duration=duration, error=error
-            )
-        )
+        self._over(node, path, 1, "failed", duration, error=error)
 
     async def once(self, path: str, verb: str, make: Callable[[], Json]) -> Any:
         """A decision: journaled with the next commit, so before anything that follows from it."""
@@ -265,18 +256,7 @@ class StoreHost:
         await self._durable(pure=pure)
         if self.redactor.active:
             output = decode(value)
-        if self.observers:
-            self.emit(
-                StepFinished(
-                    path=path,
-                    id=node.id,
-                    verb=node.verb,
-                    attempt=attempt,
-                    status="succeeded",
-                    duration=now - began,
-                    note=note,
-                )
-            )
+        self._over(node, path, attempt, "succeeded", now - began, note=note)
         return View("succeeded", output, attempt, now - began)
 
     async def _fail(
@@ -297,17 +277,7 @@ class StoreHost:
             )
         )
         await self._durable(pure=False)
-        duration = self.clock.now() - began
-        finished = StepFinished(
-            path=path,
-            id=node.id,
-            verb=node.verb,
-            attempt=attempt,
-            status="failed",
-            duration=duration,
-            error=failed.error,
-        )
-        self.emit(finished)
+        self._over(node, path, attempt, "failed", self.clock.now() - began, error=failed.error)
 
     def _cancelled(self, node: Node, path: str, attempt: int, began: float) -> None:
         """Written with the run's last commit: nothing may be awaited while the walk is torn down."""
@@ -315,10 +285,7 @@ class StoreHost:
         if reason != "lease_lost":
             error = encode({"type": "cancelled", "message": f"stopped: {reason}", "step": node.id, "path": path})
             self.journal.add(self._record(node.verb, path, Mark.CANCELLED, attempt, started=began, error=error))
-        duration = self.clock.now() - began
-        self.emit(
-            StepFinished(path=path, id=node.id, verb=node.verb, attempt=attempt, status="cancelled", duration=duration)
-        )
+        self._over(node, path, attempt, "cancelled", self.clock.now() - began)
 
     # Rules.
 
@@ -387,6 +354,32 @@ class StoreHost:
     def _log_of(self, path: str, attempt: int) -> str | None:
         log = self.log_path(path, attempt)
         return log if log is not None and os.path.exists(log) else None
+
+    def _over(
+        self,
+        node: Node,
+        path: str,
+        attempt: int,
+        status: str,
+        duration: float,
+        *,
+        note: str | None = None,
+        error: dict[str, Json] | None = None,
+    ) -> None:
+        """Say how a step ended."""
+        if self.observers:
+            self.emit(
+                StepFinished(
+                    path=path,
+                    id=node.id,
+                    verb=node.verb,
+                    attempt=attempt,
+                    status=status,
+                    duration=duration,
+                    note=note,
+                    error=error,
+                )
+            )
 
     def emit(self, event: Event) -> None:
         """Tell the observers; whatever they raise stays with them."""
