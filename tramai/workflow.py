@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator
 
 from . import build, check, document, schema
@@ -48,6 +49,16 @@ def check_file(path: str) -> tuple[Workflow | None, tuple[Problem, ...]]:
 
 def examine(source: Document) -> tuple[Workflow | None, tuple[Problem, ...]]:
     """The same for a document that was read already."""
+    collecting = gc.isenabled()
+    gc.disable()  # much is made and nothing thrown away: a collection here only costs time
+    try:
+        return _examine(source)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _examine(source: Document) -> tuple[Workflow | None, tuple[Problem, ...]]:
     if source.root is None:
         return None, source.problems
     newer = _newer(source)
