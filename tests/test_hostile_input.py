@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tramai import _yaml
+from tramai import _yaml_events
 from tramai.codec import encode
 from tramai.document import excerpt, parse
 from tramai.errors import Problem
@@ -122,7 +122,7 @@ def timed(work, *, seconds):
 
 @pytest.fixture(params=["libyaml", "pure"])
 def parser(request, monkeypatch):
-    monkeypatch.setattr(_yaml, "_has_libyaml", lambda: request.param == "libyaml")
+    monkeypatch.setattr(_yaml_events, "has_libyaml", lambda: request.param == "libyaml")
 
 
 def test_the_samples_are_valid():
@@ -161,7 +161,7 @@ def test_every_prefix_of_a_valid_file_gives_data_or_problems(text, file):
 
 
 def test_every_prefix_of_a_valid_file_is_bearable_for_the_pure_parser(monkeypatch):
-    monkeypatch.setattr(_yaml, "_has_libyaml", lambda: False)
+    monkeypatch.setattr(_yaml_events, "has_libyaml", lambda: False)
     for end in range(0, len(YAML), 3):
         examine(YAML[:end])
 
@@ -193,7 +193,7 @@ def test_random_changes_give_data_or_problems(text, file, seed):
 
 
 def test_random_changes_are_bearable_for_the_pure_parser(monkeypatch):
-    monkeypatch.setattr(_yaml, "_has_libyaml", lambda: False)
+    monkeypatch.setattr(_yaml_events, "has_libyaml", lambda: False)
     for changed in mutations(YAML, count=150, seed=9):
         examine(changed)
 

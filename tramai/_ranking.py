@@ -9,101 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
-import msgspec
-
 from . import _wording
+from ._findings import Finding, findings
 from ._shape import Schema, Shape, compile_shape, json_pointer, replace
 from .document import Document
 from .errors import Pointer, Position, Problem, Related
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One broken keyword: where, by what value, and the schema that asked for it."""
-
-    keyword: str
-    pointer: Pointer
-    value: Any
-    wanted: Any
-    schema: Schema
-
-
-def validator(schema: Schema) -> Any:
-    """A validator for which `1.0` is no integer, as for the readers of the file."""
-    import jsonschema
-
-    base = jsonschema.Draft202012Validator
-    checker = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    return jsonschema.validators.extend(base, type_checker=checker)(schema)
-
-
-def findings(instance: Any, schema: Schema) -> list[Finding]:
-    """Every broken keyword, unions reduced to the form that was meant."""
-    found: list[Finding] = []
-    for error in validator(schema).iter_errors(instance):
-        found += _flatten(error)
-    return found
-
-
-def _flatten(error: Any) -> Iterator[Finding]:
-    if error.validator in ("anyOf", "oneOf") and error.context:
-        branch = _meant(error)
-        if branch is not None:
-            for inner in branch:
-                yield from _flatten(inner)
-            return
-        yield from _no_form(error)
-        return
-    wanted = error.validator_value
-    if error.validator == "type":
-        wanted = [wanted] if isinstance(wanted, str) else list(wanted)
-    yield Finding(
-        keyword=error.validator,
-        pointer=tuple(error.absolute_path),
-        value=error.instance,
-        wanted=wanted,
-        schema=error.schema if isinstance(error.schema, dict) else {},
-    )
-
-
-def _no_form(error: Any) -> Iterator[Finding]:
-    """No form of a union has the type of the value."""
-    pointer = tuple(error.absolute_path)
-    if all(inner.validator == "required" and inner.schema.keys() == {"required"} for inner in error.context):
-        verbs = [inner.validator_value[0] for inner in error.context]
-        yield Finding(keyword="verb", pointer=pointer, value=error.instance, wanted=verbs, schema=error.schema)
-        return
-    wanted: list[str] = []
-    for inner in error.context:
-        if inner.validator == "type" and not inner.relative_path:
-            wanted += [inner.validator_value] if isinstance(inner.validator_value, str) else inner.validator_value
-        elif inner.validator in ("enum", "const"):
-            wanted.append("string")
-    title = next((part.schema["title"] for part in error.context if "title" in part.schema), None)
-    schema = {**error.schema, **({"title": title} if title == "duration" else {})}
-    yield Finding(keyword="type", pointer=pointer, value=error.instance, wanted=wanted, schema=schema)
-
-
-def _meant(error: Any) -> list[Any] | None:
-    """The errors of the form that was meant: one of the value's own type, with the fewest and deepest errors."""
-    branches: dict[Any, list[Any]] = {}
-    for inner in error.context:
-        branches.setdefault(inner.relative_schema_path[0], []).append(inner)
-    if error.validator == "oneOf" and all(
-        len(errors) == 1 and errors[0].validator == "required" and errors[0].schema.keys() == {"required"}
-        for errors in branches.values()
-    ):
-        return None
-    usable = [
-        errors
-        for errors in branches.values()
-        if not any(inner.validator == "type" and not inner.relative_path for inner in errors)
-        and not (
-            type(error.instance) is not str
-            and any(inner.validator in ("enum", "const") and not inner.relative_path for inner in errors)
-        )
-    ]
-    return min(usable, key=lambda errors: (len(errors), -max(len(e.relative_path) for e in errors)), default=None)
-
 
 _MOST_SUGGESTIONS = 200
 """Misspelt keys for which a right one is looked for: each search takes about a tenth of a millisecond."""
@@ -241,34 +151,34 @@ class Ranking:
     def _wrong(self, finding: Finding) -> None:
         """A wrong type or a wrong value."""
         at, value = finding.pointer, finding.value
-        if finding.keyword in ("propertyNames",) or self._is_key(finding):
+        if finding.keyword == "propertyNames" or self._is_key(finding):
             message = f"the key `{value}` in {_wording.place(at, self._data)} does not have the right form"
             self._add("TRM107", message, (*at, str(value)), hint=finding.schema.get("description"), key=True)
             return
         where = _wording.place(at, self._data)
-        if finding.keyword == "type":
-            hint, better = _wording.advice(finding.wanted, value, finding.schema)
-            hint = _forms(self._shape(at), at, value) or hint
-            fix = (replace(at, better[0]),) if better else None
-            duration = finding.schema.get("title") == "duration"
-            self._add(
-                "TRM106",
-                f"{where} {_wording.wrong_type(finding.wanted, value, duration=duration)}",
-                at,
-                hint=hint,
-                fix=fix,
-            )
+        if finding.keyword == "type" or value is None:
+            self._wrong_type(finding, where)
             return
         message = f"{where} {_wording.wrong_value(finding.keyword, finding.wanted, value)}"
         if finding.schema.get("title") == "duration" and isinstance(value, str):
-            message, hint = _duration(where, value)
-            self._add("TRM107", message, at, hint=hint)
+            self._add("TRM107", f"{where} is no duration: {_wording.shown(value)}", at, hint=_duration(value))
             return
         hint = _hint(finding)
         fix = None
         if finding.keyword == "enum" and (best := _wording.best_value(finding.wanted, value)):
             hint, fix = f"did you mean `{best}`?", (replace(at, best),)
         self._add("TRM107", message, at, hint=hint, fix=fix)
+
+    def _wrong_type(self, finding: Finding, where: str) -> None:
+        at, value = finding.pointer, finding.value
+        wanted = finding.wanted if finding.keyword == "type" else []
+        hint, better = _wording.advice(wanted, value, finding.schema)
+        duration = finding.schema.get("title") == "duration"
+        if not duration:
+            hint = _forms(self._shape(at), at, value) or hint
+        fix = (replace(at, better[0]),) if better else None
+        message = f"{where} {_wording.wrong_type(wanted, value, duration=duration)}"
+        self._add("TRM106", message, at, hint=hint, fix=fix)
 
     def _is_key(self, finding: Finding) -> bool:
         """Whether the finding is about a key: jsonschema gives such errors the place of the mapping."""
@@ -341,11 +251,11 @@ def _forms(shape: Shape, at: Pointer, value: Any) -> str | None:
     return f"write {short}`{at[-1]}: {inner}`"
 
 
-def _duration(where: str, text: str) -> tuple[str, str]:
+def _duration(text: str) -> str:
     from .duration import parse
 
     try:
         parse(text)
     except ValueError as error:
-        return f"{where} is no duration: {_wording.shown(text)}", str(error)
-    return f"{where} is no duration: {_wording.shown(text)}", "write 90s, 5m, 1h30m or 2d"
+        return str(error)
+    return "write 90s, 5m, 1h30m or 2d"

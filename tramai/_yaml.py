@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from . import _yaml_errors
 from ._nodes import DEEPEST, LARGEST_FILE, MOST_EXPANSIONS, Lines, Mapping, Node, Scalar, Sequence, Stop
+from ._yaml_events import OldRules, events
 from .errors import Pointer, Problem
 
 NULLS = frozenset(("", "~", "null", "Null", "NULL"))
@@ -26,7 +26,7 @@ def read(text: str, lines: Lines) -> tuple[Mapping | None, list[Problem]]:
     """The tree of a YAML text and what is wrong with it. No tree when nothing sensible can be said about it."""
     try:
         return _read(text, lines, pure=False)
-    except _OldRules as refused:
+    except OldRules as refused:
         root, problems = _read(text, lines, pure=True)
         # When both parsers refuse the text, libyaml's word is the one that its advice was written for.
         return (root, problems) if root is not None else (None, [*problems[:-1], refused.problem])
@@ -38,8 +38,8 @@ def _read(text: str, lines: Lines, *, pure: bool) -> tuple[Mapping | None, list[
     collecting = gc.isenabled()
     gc.disable()  # tens of thousands of nodes and no rubbish: a collection here only costs time
     try:
-        builder.build(_events(stand_in, lines, text, pure=pure))
-    except _OldRules:
+        builder.build(events(stand_in, lines, text, pure=pure))
+    except OldRules:
         raise
     except Stop as stop:
         builder.problems.append(stop.problem)
@@ -58,41 +58,6 @@ def _hide_former_breaks(text: str) -> tuple[str, dict[int, str]]:
     free = (code for code in _PRIVATE if chr(code) not in text)
     there = {ord(char): next(free, 0xF8FF) for char in found}
     return text.translate(there), {code: chr(char) for char, code in there.items()}
-
-
-def _events(text: str, lines: Lines, shown: str, *, pure: bool) -> Iterator[Any]:
-    """Parser events, from libyaml where it is installed, else from pure Python."""
-    try:
-        yield from _libyaml(text) if not pure and _has_libyaml() else _pure(text)
-    except Exception as error:  # noqa: BLE001 - the edge to parsers that raise plain Python errors on some broken texts
-        problem = _yaml_errors.explain(error, lines, shown)
-        raise (_OldRules if not pure and _yaml_errors.is_old_rule(error) else Stop)(problem) from None
-
-
-class _OldRules(Stop):
-    """libyaml refused what YAML 1.2 allows inside { } and [ ], such as a URL without quotes."""
-
-
-def _has_libyaml() -> bool:
-    try:
-        import _ruamel_yaml  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
-def _libyaml(text: str) -> Iterator[Any]:
-    from _ruamel_yaml import CParser
-
-    get: Callable[[], Any] = CParser(text).get_event
-    while (event := get()) is not None:
-        yield event
-
-
-def _pure(text: str) -> Iterator[Any]:
-    from ruamel.yaml import YAML
-
-    yield from YAML(typ="safe", pure=True).parse(text)
 
 
 class _Anchor(msgspec.Struct, frozen=True):
@@ -131,12 +96,12 @@ class _Builder:
         self._weight = 0
         self._document: int | None = None
 
-    def build(self, events: Iterator[Any]) -> None:
+    def build(self, stream: Iterator[Any]) -> None:
         """Read every event of the first document."""
         from ruamel.yaml import events as kinds
 
         scalar, ends = kinds.ScalarEvent, (kinds.MappingEndEvent, kinds.SequenceEndEvent)
-        for event in events:
+        for event in stream:
             kind = type(event)
             if kind is scalar:
                 self._scalar(event)

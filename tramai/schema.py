@@ -13,7 +13,7 @@ from . import _quick
 from .errors import Pointer, Problem
 
 if TYPE_CHECKING:  # a run that is in the plan cache needs `schema_bytes` and nothing else from here
-    from ._shape import Resolved
+    from ._resolve import Resolved
     from .document import Document
 
 Schema = dict[str, Any]
@@ -88,7 +88,7 @@ def resolve(document: Document, schema: Schema) -> Resolved:
     like; elsewhere it is what it looks like, or a problem when readers disagree about it. Keys that are free
     (`x-…`) are left out, and so is `$schema` at the top.
     """
-    from ._shape import resolve as walk
+    from ._resolve import resolve as walk
 
     return walk(document, schema)
 
@@ -119,10 +119,10 @@ def schema_problems(instance: Any, schema: Schema | bool, *, show: bool = True) 
         return []
     if schema is False:
         return [((), "is not allowed here")]
-    from . import _ranking, _wording
+    from . import _findings, _wording
 
     try:
-        found = _ranking.findings(instance, schema)
+        found = _findings.findings(instance, schema)
     except RecursionError:
         return [((), "cannot be checked: the schema refers to itself without end, or the value is too deep")]
     except Exception as error:  # noqa: BLE001 - the edge to a library that reports a broken schema in many ways
