@@ -117,6 +117,7 @@ class Ranking:
             hint=hint,
             key=True,
             fix=fix,
+            note=_not_a_key_of(finding.pointer),
         )
 
     def _belongs(self, finding: Finding, key: str) -> str | None:
@@ -203,6 +204,7 @@ class Ranking:
         position: Position | None = None,
         related: tuple[Related, ...] = (),
         fix: tuple[dict[str, object], ...] | None = None,
+        note: str = "",
     ) -> None:
         if code in ("TRM105", "TRM106", "TRM107") and self._is_quiet(pointer):
             return
@@ -211,8 +213,22 @@ class Ranking:
             return
         self._said.add((code, pointer, message))
         self._problems.append(
-            Problem(code=code, message=message, hint=hint, position=at, pointer=pointer, related=related, fix=fix)
+            Problem(code=code, message=message, hint=hint, position=at, pointer=pointer, related=related, fix=fix, note=note)
         )
+
+
+_ENTRIES = {"inputs": "an input", "secrets": "a secret", "state": "a value of the state"}
+
+
+def _not_a_key_of(pointer: Pointer) -> str:
+    """What stands behind the caret under an unknown key."""
+    if not pointer:
+        return "not a key of a workflow"
+    if isinstance(pointer[-1], int):
+        return "not a key of a step"
+    if len(pointer) == 2 and pointer[0] in _ENTRIES:
+        return f"not a key of {_ENTRIES[pointer[0]]}"
+    return f"not a key of `{pointer[-1]}`"
 
 
 def _having(found: Iterable[Finding], keyword: str) -> list[Finding]:

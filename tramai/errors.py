@@ -31,6 +31,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     message: str
     hint: str | None = None
+    note: str = ""
+    """A few words behind the caret."""
     severity: str = "error"
     position: Position | None = None
     pointer: Pointer = ()

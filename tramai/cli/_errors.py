@@ -201,7 +201,7 @@ def problem_blocks(
     for problem in problems[:SHOWN]:
         lines = block(
             session, problem.severity, problem.code, problem.message, problem.position,
-            tuple((one.message, one.position) for one in problem.related), terminal,
+            tuple((one.message, one.position) for one in problem.related), terminal, problem.note,
         )  # fmt: skip
         blocks.append([*lines, *notes(terminal, [("help", problem.hint)] if problem.hint else []), ""])
     if len(problems) > SHOWN:
@@ -217,8 +217,9 @@ def block(
     position: Position | None,
     related: tuple[tuple[str, Position], ...],
     terminal: Terminal | None = None,
+    caret: str = "",
 ) -> list[str]:
-    """`error[TRM104]: …` and the places in the source."""
+    """`error[TRM104]: …` and the places in the source, with `caret` behind the mark under the first."""
     from ._terminal import safe_lines
 
     terminal = terminal or session.err
@@ -226,7 +227,7 @@ def block(
     head = terminal.paint(f"{severity}[{code}]", "bold", "red" if severity == "error" else "yellow")
     lines = [f"{head}: {first}", *(f"  {line}" for line in rest)]
     if position is not None:
-        lines += excerpt(session, position)
+        lines += excerpt(session, position, caret)
     for note, place in related:
         lines += [f"{terminal.paint('note', 'bold')}: {safe_lines(note)[0]}", *excerpt(session, place)]
     return lines
@@ -244,7 +245,7 @@ def notes(terminal: Terminal, advice: list[tuple[str, str]]) -> list[str]:
     return lines
 
 
-def excerpt(session: Session, position: Position) -> list[str]:
+def excerpt(session: Session, position: Position, note: str = "") -> list[str]:
     """The `-->` line and the source around the place, when the source can still be read."""
     from ._terminal import safe
 
@@ -253,7 +254,7 @@ def excerpt(session: Session, position: Position) -> list[str]:
         return [f"  --> {safe(position.file)}:{position.line}:{position.column}"]
     from ..excerpt import excerpt as draw
 
-    lines = [safe(line) for line in draw(source, position).rstrip("\n").split("\n")]
+    lines = [safe(line) for line in draw(source, position, note=note).rstrip("\n").split("\n")]
     return [*lines, " " * (lines[0].index("-->") + 1) + "|"]
 
 
