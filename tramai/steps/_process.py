@@ -7,6 +7,7 @@ processes; a child that must stop is asked (SIGTERM), given time, and killed.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import select
@@ -35,6 +36,7 @@ PATIENCE = 5.0
 """Seconds after SIGKILL until processes that the system cannot end (stuck in a device) are given up."""
 LAST_LINES = 20
 _UNKNOWN = -1
+_serial = itertools.count(1)
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,16 +93,19 @@ def run(
         raise StepError("refused", f"the folder {cwd} does not exist", hint="mend `cwd`, or make the folder first")
     program = find_program(argv[0] if argv else "", env=env, cwd=cwd)
     watchdog = ensure_watchdog()
-    marks = " ".join(filter(None, (os.environ.get(_survivors.VARIABLE), watchdog.mark, cookie)))
+    own = f"{watchdog.mark}.{next(_serial)}"  # unlike the cookie it can belong to no other child, whoever runs it
+    marks = " ".join(filter(None, (os.environ.get(_survivors.VARIABLE), watchdog.mark, own, cookie)))
     line, variables = arguments(argv, names=names), environment({**env, _survivors.VARIABLE: marks})
     channels = Channels(max_output=max_output, log=Log(log_path), show=on_output)
-    child = _Child(cookie, interrupt, hurry or Interrupt(), channels)
+    child = _Child(own, interrupt, hurry or Interrupt(), channels)
     slot = watchdog.reserve()
     try:
         child.start(program, line, variables, cwd, stdin)
         watchdog.enter(slot, child.pid)
         _guard(channels, watchdog)
         return child.run(deadline, kill_after)
+    except OSError as error:  # no descriptors or no memory left; what `spawn` is refused has been said there
+        raise StepError("limit", f"the system cannot run {program} now: {error.strerror}") from error
     finally:
         child.close()
         if not child.stuck:
@@ -148,10 +153,10 @@ class _Child:
             channels.give_back(theirs)
         stop = self._interrupt.fileno()
         channels.watch(stop, lambda: channels.unwatch(stop), select.POLLIN)
-        if hasattr(os, "pidfd_open"):
-            self._pidfd = os.pidfd_open(self.pid)
-            channels.own(self._pidfd)
-            channels.watch(self._pidfd, self._reap, select.POLLIN)
+        if (number := _pidfd(self.pid)) >= 0:
+            self._pidfd = number
+            channels.own(number)
+            channels.watch(number, self._reap, select.POLLIN)
 
     def run(self, deadline: float | None, kill_after: float) -> Finished:
         """Wait for the end, or bring it about."""
@@ -282,6 +287,14 @@ class _Child:
             raise StepError("unknown_outcome", "the exit status of the child was taken by somebody else", hint=hint)
         code = os.waitstatus_to_exitcode(self._status)
         return (code, None) if code >= 0 else (128 - code, _signal_name(-code))
+
+
+def _pidfd(pid: int) -> int:
+    """A descriptor that is readable once the process has ended; -1 where the system has none."""
+    try:
+        return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else -1
+    except OSError:
+        return -1
 
 
 def _signal_name(number: int) -> str:
