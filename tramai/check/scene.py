@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import msgspec
@@ -124,10 +124,9 @@ class Scene:
             yield Field(value, (*node.at, "save", name), "save", "", entry)
         at = (*node.at, node.verb)
         scalar = node.step.scalar if self._is_scalar(at) else None
-        for name, shown in zip(node.step.__struct_fields__, node.step.__struct_encode_fields__, strict=True):
-            value = getattr(node.step, name)
+        for name, shown in fields_of(type(node.step), "tramai."):
             place = at if shown == scalar else (*at, shown)
-            for pointer, thing in _things(value, place):
+            for pointer, thing in _things(getattr(node.step, name), place):
                 yield Field(thing, pointer, node.verb, shown, entry)
 
     def _is_scalar(self, at: Pointer) -> bool:
@@ -183,6 +182,12 @@ class Scene:
         """The hint for an unknown name."""
         near = self.suggest(name, names)
         return f"did you mean `{prefix}{near}`?" if near is not None else None
+
+
+@cache
+def fields_of(kind: type[msgspec.Struct], word: str) -> tuple[tuple[str, str], ...]:
+    """Name, and name in a file, of the fields with a word in the spelling of their type: most fields need no look."""
+    return tuple((field.name, field.encode_name) for field in msgspec.structs.fields(kind) if word in repr(field.type))
 
 
 def _things(value: Any, at: Pointer) -> Iterator[tuple[Pointer, Template | Value]]:

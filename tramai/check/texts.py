@@ -10,7 +10,7 @@ import msgspec
 from ..errors import Pointer, Problem
 from ..expression import Template, Value
 from ..step import Block
-from .scene import Scene
+from .scene import Scene, fields_of
 
 
 def syntax(scene: Scene) -> Iterator[Problem]:
@@ -40,7 +40,8 @@ def never_templated(scene: Scene) -> Iterator[Problem]:
     told = {(node.id, finding.pointer[:1]) for node, finding in scene.findings}
     for entry in scene.entries:
         node = entry.node
-        for shown, value in _own(node.step):
+        for name, shown in fields_of(type(node.step), "str"):
+            value = getattr(node.step, name)
             if type(value) in _NO_TEXT or (node.id, (shown,)) in told:
                 continue
             if (found := _first(value, (shown,))) is not None:
