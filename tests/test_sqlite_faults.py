@@ -184,6 +184,21 @@ def test_one_bad_header_does_not_hide_the_others(
     store.close()
 
 
+def test_a_run_that_lost_half_its_header_is_damaged_not_unknown(golden: Path, tmp_path: Path) -> None:
+    path = damaged(golden, tmp_path, golden.read_bytes())
+    meddler = sqlite3.connect(path)
+    meddler.execute("DELETE FROM head WHERE run = 2")
+    meddler.commit()
+    meddler.close()
+    store = open_store(f"sqlite:{path}")
+    for ask in (store.get, store.journal, store.notes, store.cancel_requested):
+        with pytest.raises(CheckpointCorrupt, match="the header of run run-1 does not match"):
+            ask("run-1")
+    assert len(store.page(limit=9)[0]) == 5
+    assert [fault["run_id"] for fault in store.faults()] == ["run-1"]
+    store.close()
+
+
 @pytest.mark.parametrize(
     ("meddling", "message"),
     [

@@ -159,18 +159,26 @@ def test_a_killed_maker_leaves_no_half_made_store(path: Path, monkeypatch: pytes
     Sqlite(str(path)).close()
 
 
-def test_many_makers_at_once_make_one_store(path: Path, clock: FakeClock) -> None:
-    barrier, stores = threading.Barrier(8), []
+def test_many_makers_at_once_make_one_store(path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    barrier, stores, built, build = threading.Barrier(8), [], [], _sqlite_schema.build
+
+    def slowly(place: str) -> None:
+        built.append(place)
+        threading.Event().wait(0.2)  # long enough for the others to come to the same point
+        build(place)
 
     def make() -> None:
         barrier.wait(30)
         stores.append(Sqlite(str(path)))
+
+    monkeypatch.setattr(_sqlite_schema, "build", slowly)
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
+    assert built == [str(path)]
     begin(stores[0], clock)
     assert [store.get("r1").run_id for store in stores] == ["r1"] * 8
     for store in stores:
