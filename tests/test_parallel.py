@@ -177,6 +177,4 @@ def test_a_key_is_a_text_or_number_of_its_own(names: list[Any], words: str) -> N
 
 
 def test_steps_inside_are_seen_outside_only_through_the_output() -> None:
-    assert codes(ITEMS + "- id: after\n  local: ${{ steps.one.output }}", "inputs: {xs: {}}") == [
-        "TRM204"
-    ]
+    assert codes(ITEMS + "- id: after\n  local: ${{ steps.one.output }}", "inputs: {xs: {}}") == ["TRM204"]
