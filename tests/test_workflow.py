@@ -49,7 +49,7 @@ def test_independent_problems_are_all_told_in_one_pass_in_order_of_the_file() ->
     )
     found = examine(text)[1]
     assert [problem.code for problem in found] == [
-        "TRM107", "TRM107", "TRM104", "TRM208", "TRM211", "TRM106", "TRM203",
+        "TRM107", "TRM107", "TRM104", "TRM208", "TRM211", "TRM203", "TRM106", "TRM203",
     ]  # fmt: skip
     lines = [problem.position.line for problem in found if problem.position is not None]
     assert lines == sorted(lines)
@@ -203,3 +203,8 @@ def test_braces_of_other_tools_pass_untouched() -> None:
         '  - id: two\n    ai:\n      model: demo:echo\n      prompt: \'Answer {"a": {"b": 1}} for ${HOME}\'\n'
     )
     assert [node.verb for node in found.steps] == ["shell", "ai"]
+
+
+def test_a_broken_common_key_does_not_hide_what_else_is_wrong_with_its_step() -> None:
+    step = "  - id: one\n    shell: echo ${{ inputs.x }}\n    timeout: 30\n    retries: 2\n"
+    assert sorted(problem.code for problem in examine(HEAD + "steps:\n" + step)[1]) == ["TRM104", "TRM107", "TRM301"]

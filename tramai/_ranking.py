@@ -213,7 +213,9 @@ class Ranking:
             return
         self._said.add((code, pointer, message))
         self._problems.append(
-            Problem(code=code, message=message, hint=hint, position=at, pointer=pointer, related=related, fix=fix, note=note)
+            Problem(
+                code=code, message=message, hint=hint, position=at, pointer=pointer, related=related, fix=fix, note=note
+            )
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
@@ -64,22 +64,24 @@ def rebuild(data: Any, *, version: str = "1") -> Workflow:
     return _Builder(canonical=True, lenient=False).workflow({**data, "version": version}, None)
 
 
-def salvage(data: Any, document: Document) -> Workflow | None:
+def salvage(data: Any, document: Document, broken: Iterable[Pointer] = ()) -> Workflow | None:
     """What can be built of data that the schema refused, so that the rest can be checked in the same pass.
 
-    Steps that cannot be built become Opaque, entries of sections are left as they were (see `declared`).
+    A step is built without its `broken` keys where it still is one; steps that cannot be built become Opaque, entries
+    of sections are left as they were (see `declared`).
     """
     if not isinstance(data, dict):
         return None
-    return _Builder(canonical=False, lenient=True).workflow(data, document)
+    return _Builder(canonical=False, lenient=True, broken=frozenset(broken)).workflow(data, document)
 
 
 class _Builder:
     """Conversion with two switches: durations as numbers, and going on after a fault."""
 
-    def __init__(self, *, canonical: bool, lenient: bool) -> None:
+    def __init__(self, *, canonical: bool, lenient: bool, broken: frozenset[Pointer] = frozenset()) -> None:
         self.canonical = canonical
         self.lenient = lenient
+        self.broken = broken
         # Blocks that a verb's settings hold are made empty and filled when their place is known.
         self.waiting: dict[int, list[Any]] = {}
 
@@ -162,8 +164,22 @@ class _Builder:
             except Unbuildable:
                 if not self.lenient:
                     raise
-                made.append(_opaque(item, place))
+                made.append(self.mended(item, place))
         return tuple(made)
+
+    def mended(self, raw: Any, at: Pointer) -> Node:
+        """A step without its broken common keys; Opaque if it is no step then either.
+
+        A verb with broken settings stays broken: what its own check would say of the rest would only be an echo.
+        """
+        depth = len(at)
+        broken = {place[depth] for place in self.broken if len(place) > depth and place[:depth] == at}
+        if not isinstance(raw, dict) or "id" in broken or broken & verbs():
+            return _opaque(raw, at)
+        try:
+            return self.node({key: value for key, value in raw.items() if key not in broken}, at)
+        except Unbuildable:
+            return _opaque(raw, at)
 
     def node(self, raw: Any, at: Pointer) -> Node:
         if not isinstance(raw, dict):

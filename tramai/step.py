@@ -29,7 +29,7 @@ class Replay(StrEnum):
 class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How often a failed attempt is tried again. `max_attempts` counts all attempts, the first included."""
 
-    max_attempts: Annotated[int, Meta(description="All attempts, the first included: 1 to 1000.")] = 3
+    max_attempts: Annotated[int, Meta(description="All attempts, the first included: 1 to 1000.")] = 1
     delay: Annotated[Duration, Meta(description="The pause before the second attempt.")] = Duration(1.0)
     backoff: Annotated[float, Meta(description="Each pause is the one before, times this.")] = 1.0
     max_delay: Annotated[Duration, Meta(description="The longest pause.")] = Duration(300.0)

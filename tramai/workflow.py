@@ -116,7 +116,7 @@ def _explain(data: object, source: Document, known: tuple[Problem, ...]) -> tupl
     shape = schema.validate(data, schema.workflow_schema(), source, known=known)
     if not _errors([*known, *shape]):
         shape = (*shape, *_unsaid(data, source))
-    partial = build.salvage(data, source)
+    partial = build.salvage(data, source, [problem.pointer for problem in (*known, *shape)])
     if partial is None:
         return shape
     return tuple(_independent((*shape, *check.problems(partial)), known, partial))

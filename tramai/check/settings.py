@@ -58,6 +58,14 @@ def retries(scene: Scene) -> Iterator[Problem]:
             if not least <= value <= most:
                 message = f"`{name}` is between {least:g} and {most:g}, not {value:g}"
                 yield scene.problem("TRM351", message, (*at, name), hint=hint)
+        if retry.max_attempts == 1:
+            yield scene.problem(
+                "TRM359",
+                "one attempt in all: nothing is tried again",
+                at,
+                hint="add `max_attempts`, which counts every attempt",
+                severity="warning",
+            )
         for index, name in enumerate(retry.on):
             if not _is_error_type(name):
                 yield _unknown_type(scene, name, (*at, "on", index))
