@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -61,7 +60,14 @@ class Case:
         self.inputs = {"effects": str(self.effects), "url": url}
 
     def start(self, action: str, **more: Any) -> subprocess.CompletedProcess[str]:
-        given = {"action": action, "db": str(self.db), "file": str(TWELVE), "inputs": self.inputs, "run_id": "r", **more}
+        given = {
+            "action": action,
+            "db": str(self.db),
+            "file": str(TWELVE),
+            "inputs": self.inputs,
+            "run_id": "r",
+            **more,
+        }
         command = [sys.executable, "-m", "tests.crash.runner", json.dumps(given)]
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
@@ -89,7 +95,13 @@ class Case:
             happened = self.counts()[name] > 0
             as_ = "completed" if happened else "retry"
             recovery.resolve(
-                store, run, path, as_=as_, output=OUTPUT[name] if happened else None, comment="looked", clock=SystemClock()
+                store,
+                run,
+                path,
+                as_=as_,
+                output=OUTPUT[name] if happened else None,
+                comment="looked",
+                clock=SystemClock(),
             )
         finally:
             store.close()

@@ -150,7 +150,9 @@ def test_a_killed_shell_step_blocks_the_run_until_somebody_says_what_happened(ma
     assert lines[0]["error"]["code"] == "TRM505"
     assert "slow --as retry" in lines[0]["error"]["hint"]
     assert run.effects() == ["first", "slow"]
-    assert run.call("resolve", "@last", "slow", "--as", "completed", "--output", '"by hand"', "--comment", "seen")[0] == 0
+    assert (
+        run.call("resolve", "@last", "slow", "--as", "completed", "--output", '"by hand"', "--comment", "seen")[0] == 0
+    )
     status, lines = run.call("resume", "@last")
     assert (status, lines[-1]["outputs"]) == (0, {"slow": "by hand"})
     assert run.effects() == ["first", "slow", "last"]
@@ -184,7 +186,7 @@ def test_a_second_resume_names_the_owner_and_runs_nothing(make: Callable[..., Ru
 
 def test_a_resume_ends_what_survived_before_it_repeats_anything(make: Callable[..., Run]) -> None:
     # A process in a session of its own outlives its parent's death signal; without the watchdog only the resume is left.
-    hidden = "setsid sh -c 'echo $$ >> \"$FOLDER/pids\"; trap \"\" TERM; exec sleep 300' > /dev/null 2>&1 < /dev/null &"
+    hidden = 'setsid sh -c \'echo $$ >> "$FOLDER/pids"; trap "" TERM; exec sleep 300\' > /dev/null 2>&1 < /dev/null &'
     run = make(extra="replay: replayable", before=hidden)
     runner = run.in_the_middle("run", "slow.yaml")
     wait_for(lambda: len(run.pids()) == 2)
@@ -203,10 +205,10 @@ def test_a_runner_that_was_stopped_past_its_lease_writes_nothing_more(make: Call
     run = make()
     runner = run.in_the_middle("run", "slow.yaml", "--lease", "2s")
     os.kill(runner.pid, signal.SIGSTOP)
-    status = 5
+    lines: list[Any] = []
     limit = time.monotonic() + 30
     while time.monotonic() < limit:
-        status, lines = run.call("resume", "@last")
+        lines = run.call("resume", "@last")[1]
         if lines[-1].get("type") == "run.finished":
             break
         time.sleep(0.3)

@@ -37,23 +37,11 @@ class Watch:
 
     def statuses(self) -> dict[str, str]:
         """The last status of every path."""
-        return {event.path: event.status for event in self.events if hasattr(event, "status") and hasattr(event, "path")}
+        return {
+            event.path: event.status for event in self.events if hasattr(event, "status") and hasattr(event, "path")
+        }
 
 
 def call(function: str, **arguments: Any) -> dict[str, Any]:
     """The settings of a `local` step that calls one of `functions`."""
     return {"call": f"tests.engine.functions:{function}", "with": arguments}
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.t = 1_700_000_000.0
-
-    def now(self) -> float:
-        return self.t
-
-    def monotonic(self) -> float:
-        return self.t
-
-    def advance(self, seconds: float) -> None:
-        self.t += seconds

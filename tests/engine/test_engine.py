@@ -11,7 +11,7 @@ from tramai.errors import DefinitionChanged, LeaseHeld, NotInThatState, SecretMi
 from tramai.interrupt import Interrupt
 from tramai.store import Holder, Mark, Note, Status
 from tramai.stores.memory import Memory
-from tests.engine.support import FakeClock
+from tramai.testing import FakeClock
 
 from . import functions
 from .support import Watch, call, make, name, run
@@ -33,7 +33,10 @@ def test_steps_run_in_order_and_feed_each_other(store: Memory) -> None:
     made = make(
         [
             {"id": "a", "local": "${{ 2 * 21 }}"},
-            {"id": "b", "local": {"value": {"double": "${{ steps.a.output * 2 }}", "text": "is ${{ steps.a.output }}"}}},
+            {
+                "id": "b",
+                "local": {"value": {"double": "${{ steps.a.output * 2 }}", "text": "is ${{ steps.a.output }}"}},
+            },
         ],
         outputs={"b": "${{ steps.b.output }}"},
     )
@@ -61,7 +64,16 @@ def test_state_is_written_with_the_step_that_saves_it(store: Memory) -> None:
 def test_a_fan_out_keeps_the_order_of_its_items_whatever_the_window(store: Memory) -> None:
     for window in (4, 2, 1):
         made = make(
-            [{"id": "p", "parallel": {"items": [3, 1, 2, 0], "max": window, "do": [{"id": "x", "local": "${{ item * 10 }}"}]}}],
+            [
+                {
+                    "id": "p",
+                    "parallel": {
+                        "items": [3, 1, 2, 0],
+                        "max": window,
+                        "do": [{"id": "x", "local": "${{ item * 10 }}"}],
+                    },
+                }
+            ],
             outputs={"x": '${{ steps.p.output | map(attribute="x") | list }}'},
         )
         assert engine.run(made, {}, store=store).outputs == {"x": [30, 10, 20, 0]}
@@ -80,7 +92,13 @@ def test_an_empty_list_gives_an_empty_list(store: Memory) -> None:
 
 @pytest.mark.parametrize(
     ("items", "kind"),
-    [("abc", "a string"), ({"a": 1}, "an object"), ("${{ none }}", "null"), ("${{ 5 }}", "a number"), ("[1,2]", "a string")],
+    [
+        ("abc", "a string"),
+        ({"a": 1}, "an object"),
+        ("${{ none }}", "null"),
+        ("${{ 5 }}", "a number"),
+        ("[1,2]", "a string"),
+    ],
 )
 def test_items_that_are_no_list_fail_before_any_item_runs(store: Memory, items: Any, kind: str) -> None:
     made = make([{"id": "p", "parallel": {"items": items, "do": [{"id": "x", "local": "1"}]}}])
@@ -109,11 +127,14 @@ def test_a_branch_takes_one_block_and_the_others_read_as_skipped(store: Memory) 
 
 
 @pytest.mark.parametrize(
-    ("select", "taken"), [("${{ true }}", "true"), ("${{ none }}", "null"), ("${{ ' a ' }}", "else"), ("${{ 'A' }}", "else")]
+    ("select", "taken"),
+    [("${{ true }}", "true"), ("${{ none }}", "null"), ("${{ ' a ' }}", "else"), ("${{ 'A' }}", "else")],
 )
 def test_a_branch_compares_with_the_json_text_of_its_keys(store: Memory, select: str, taken: str) -> None:
     cases = {key: [{"id": f"case_{key}", "local": key}] for key in ("true", "null", "a")}
-    made = make([{"id": "b", "branch": {"select": select, "cases": cases, "default": [{"id": "other", "local": "else"}]}}])
+    made = make(
+        [{"id": "b", "branch": {"select": select, "cases": cases, "default": [{"id": "other", "local": "else"}]}}]
+    )
     run(store, made)
     assert list(store.journal("r")[-1].value or "")  # the container's record closes the run
     assert taken in (store.journal("r")[-1].value or "")
@@ -144,7 +165,15 @@ def test_a_skipped_step_has_a_status_and_no_output(store: Memory) -> None:
 def test_foreach_goes_one_by_one_and_stops_at_the_first_failure(store: Memory) -> None:
     counter = name()
     made = make(
-        [{"id": "f", "foreach": {"items": [0, 1, 2], "do": [{"id": "x", "local": call("fail_until", name=counter, times=1)}]}}]
+        [
+            {
+                "id": "f",
+                "foreach": {
+                    "items": [0, 1, 2],
+                    "do": [{"id": "x", "local": call("fail_until", name=counter, times=1)}],
+                },
+            }
+        ]
     )
     assert run(store, made).status == "failed"
     assert functions.calls[counter] == 1

@@ -59,10 +59,12 @@ def _events_schema() -> dict[str, Any]:
 
 
 def write(folder: str) -> None:
-    """Write every schema into a folder."""
+    """Write every schema into a folder: of workflow files, and of every document."""
     import os
 
-    for name, schema in schemas().items():
+    from ..workflow import generate_schema
+
+    for name, schema in {**schemas(), "workflow": generate_schema()}.items():
         with open(os.path.join(folder, f"{name}.schema.json"), "w", encoding="utf-8") as file:
             json.dump(schema, file, indent=2, ensure_ascii=False)
             file.write("\n")
