@@ -185,7 +185,7 @@ def test_a_second_resume_names_the_owner_and_runs_nothing(make: Callable[..., Ru
 
 
 def test_a_resume_ends_what_survived_before_it_repeats_anything(make: Callable[..., Run]) -> None:
-    # A process in a session of its own outlives its parent's death signal; without the watchdog only the resume is left.
+    # A process in a session of its own outlives its parent's death signal; without the watchdog a resume is left.
     hidden = 'setsid sh -c \'echo $$ >> "$FOLDER/pids"; trap "" TERM; exec sleep 300\' > /dev/null 2>&1 < /dev/null &'
     run = make(extra="replay: replayable", before=hidden)
     runner = run.in_the_middle("run", "slow.yaml")

@@ -11,7 +11,7 @@ from tramai.errors import DefinitionChanged, LeaseHeld, NotInThatState, SecretMi
 from tramai.interrupt import Interrupt
 from tramai.store import Holder, Mark, Note, Status
 from tramai.stores.memory import Memory
-from tramai.testing import FakeClock
+from tramai.testing.clock import FakeClock
 
 from . import functions
 from .support import Watch, call, make, name, run
