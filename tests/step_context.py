@@ -10,7 +10,7 @@ import msgspec
 
 from tramai.expression import Condition, Expression, Template, Value, dec_hook, evaluate, render_text, test
 from tramai.interrupt import Interrupt
-from tramai.step import Done, Step
+from tramai.step import Done, Replay, Step
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Step)
@@ -25,13 +25,19 @@ class StepContext:
     """Values from a plain scope, a clock that stands still, no journal."""
 
     def __init__(
-        self, scope: Mapping[str, Any] | None = None, *, now: float = 0.0, deadline: float | None = None
+        self,
+        scope: Mapping[str, Any] | None = None,
+        *,
+        now: float = 0.0,
+        deadline: float | None = None,
+        policy: Replay = Replay.NON_REPLAYABLE,
     ) -> None:
         self.scope = scope or {}
         self.run_id = "run"
         self.workflow = "test"
         self.path = "step"
         self.attempt = 1
+        self.policy = policy
         self.idempotency_key = "key"
         self.cwd = "."
         self.folder: str | None = None

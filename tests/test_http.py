@@ -134,14 +134,20 @@ def run_example(given: dict[str, Any]) -> engine.Result:
 
 
 def fetch(
-    route: Callable[[Asked], Any] | bytes, method: str = "get", path: str = "/", *, scope: Any = None, **settings: Any
+    route: Callable[[Asked], Any] | bytes,
+    method: str = "get",
+    path: str = "/",
+    *,
+    scope: Any = None,
+    policy: Replay = Replay.NON_REPLAYABLE,
+    **settings: Any,
 ) -> tuple[Any, list[Asked]]:
     """The result of one step against one server, and what the server was asked."""
 
     async def go() -> tuple[Any, list[Asked]]:
         async with serving(route if callable(route) else lambda asked: route) as server:
             step = made(Http, **{method: server.url + path, "allow_private": True, **settings})
-            return await result_of(step, StepContext(scope)), server.asked
+            return await result_of(step, StepContext(scope, policy=policy)), server.asked
 
     return asyncio.run(go())
 
@@ -201,6 +207,15 @@ def test_a_body_is_sent_as_it_is_with_the_type_that_is_given() -> None:
     _, asked = fetch(answer(204), "put", body="<é/>", headers={"content-type": "application/xml"})
     assert asked[0].body == "<é/>".encode()
     assert asked[0].headers["content-type"] == "application/xml"
+
+
+def test_a_post_that_may_be_repeated_sends_the_key_of_its_step() -> None:
+    _, asked = fetch(answer(201), "post", policy=Replay.IDEMPOTENT, json=1)
+    assert asked[0].headers["idempotency-key"] == "key"
+    _, asked = fetch(answer(201), "post", policy=Replay.IDEMPOTENT, json=1, headers={"idempotency-key": "mine"})
+    assert asked[0].headers["idempotency-key"] == "mine"
+    _, asked = fetch(answer(201), "post", json=1)
+    assert "idempotency-key" not in asked[0].headers
 
 
 def test_basic_and_bearer_set_the_authorization_header() -> None:

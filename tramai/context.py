@@ -29,6 +29,7 @@ class StepContext:
         self.workflow = host.plan.workflow.name
         self.path = path
         self.attempt = attempt
+        self.policy = node.replay
         self.cwd = host.cwd
         self.folder = host.folder
         self.env = host.env

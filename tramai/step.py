@@ -161,6 +161,8 @@ class Context(Protocol):
     workflow: str
     path: str
     attempt: int
+    policy: Replay
+    """What the step's attempts allow, `replay:` included."""
     cwd: str
     """Folder in which the run was started: relative paths of children start here."""
     folder: str | None

@@ -13,7 +13,7 @@ import msgspec
 
 from .. import __version__, size
 from ..expression import Template, Value
-from ..step import Context, StepError
+from ..step import Context, Replay, StepError
 from ._http_body import ENCODINGS
 from ._http_exchange import Call
 
@@ -82,6 +82,8 @@ def _headers(step: Http, ctx: Context, kind: str | None) -> Iterator[tuple[str, 
     defaults = {"User-Agent": f"tramai/{__version__}", "Accept": "*/*", "Accept-Encoding": ENCODINGS}
     if kind is not None:
         defaults["Content-Type"] = kind
+    if ctx.policy is Replay.IDEMPOTENT and step.target()[0] in ("post", "patch"):
+        defaults["Idempotency-Key"] = ctx.idempotency_key
     lower = {name.lower() for name in given}
     for name, value in defaults.items():
         if name.lower() not in lower:
