@@ -43,5 +43,6 @@ def test_a_sealed_store_takes_no_run() -> None:
 def test_a_scheme_nobody_knows_is_refused_with_those_that_are(url: str) -> None:
     with pytest.raises(ConfigurationError, match="no store goes by") as caught:
         open_store(url)
-    assert caught.value.hint == "known stores: memory:, sqlite:"
+    assert caught.value.hint is not None
+    assert {"memory:", "sqlite:"} <= set(caught.value.hint.removeprefix("known stores: ").split(", "))
     assert caught.value.exit_status == 3

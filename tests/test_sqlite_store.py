@@ -57,6 +57,15 @@ def test_a_url_without_a_path_is_the_default_store(tmp_path: Path, monkeypatch: 
     assert (tmp_path / ".tramai" / ".gitignore").read_text() == "*\n"
 
 
+def test_a_folder_that_is_there_is_kept_out_of_git_too(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name / ".tramai").mkdir(parents=True)
+    (tmp_path / "other" / ".tramai" / ".gitignore").write_text("logs/\n")
+    for name, said in (("one", "*\n"), ("other", "logs/\n")):
+        open_store(f"sqlite:{tmp_path}/{name}/.tramai/tramai.db").close()
+        assert (tmp_path / name / ".tramai" / ".gitignore").read_text() == said
+
+
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_nobody_else_can_read_what_is_stored(tmp_path: Path, clock: FakeClock, umask: int) -> None:
     before = os.umask(umask)

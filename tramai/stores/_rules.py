@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from ..duration import LONGEST
 from ..errors import CheckpointConflict, LeaseHeld, LeaseLost, NotInThatState, UsageError
 from ..store import Change, Holder, Lease, NewRun, Record, Run, Status
 
@@ -51,8 +52,14 @@ def check_claim(run_id: str, owner: str, ttl: float) -> None:
 
 def check_ttl(ttl: float) -> None:
     """Refuse a lease that would be over at once, or never."""
-    if not 0 < ttl < math.inf:
-        raise ValueError(f"a lease must last longer than no time and less than for ever, not {ttl}")
+    if not 0 < ttl <= LONGEST:
+        raise ValueError(f"a lease must last longer than no time and at most 100 years, not {ttl} seconds")
+
+
+def check_limit(limit: int) -> None:
+    """Refuse a page of nothing."""
+    if limit < 1:
+        raise ValueError(f"a page must have room for a run, not {limit}")
 
 
 def active(lease: Lease | None, now: float) -> bool:

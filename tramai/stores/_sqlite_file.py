@@ -85,6 +85,7 @@ def prepare(path: str, *, create: bool) -> None:
         if not create:
             raise NotFound(kind="store", name=path)
         _make_folder(folder)
+        _keep_out_of_git(folder)
     elif os.stat(path).st_size == 0:
         hint = "it was cut off, or never was a store; remove it to start afresh"
         raise StoreUnavailable(what=f"{path!r} is empty", hint=hint)
@@ -117,8 +118,6 @@ def _make_folder(folder: str) -> None:
     while not os.path.isdir(folder):
         missing.append(folder)
         folder = os.path.dirname(folder) or "."
-        if len(missing) > 1 and missing[-1] == folder:
-            break
     try:
         for name in reversed(missing):
             _make_one(name)
@@ -133,6 +132,25 @@ def _make_one(folder: str) -> None:
         if not os.path.isdir(folder):
             raise
         return  # somebody else made it first
-    if os.path.basename(folder) == ".tramai":
-        with open(os.path.join(folder, ".gitignore"), "w", encoding="ascii") as file:
+    flush(os.path.dirname(folder) or ".")
+
+
+def _keep_out_of_git(folder: str) -> None:
+    if os.path.basename(folder) != ".tramai":
+        return
+    try:
+        with open(os.path.join(folder, ".gitignore"), "x", encoding="ascii") as file:
             file.write("*\n")
+    except FileExistsError:
+        pass  # it is somebody's, and may say something else
+    except OSError as error:
+        raise StoreUnavailable(what=f"its folder cannot be written ({error.strerror})") from None
+
+
+def flush(path: str) -> None:
+    """Make a file, or the names in a folder, survive a power cut."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -13,6 +13,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+from ._sqlite_file import flush
+
 APPLICATION_ID = 0x7452414D
 """Tells our files from other programs' (`tRAM`)."""
 
@@ -95,9 +97,9 @@ def build(path: str) -> None:
             connection.execute("PRAGMA journal_mode=WAL")
         finally:
             connection.close()
-        _flush(part)
+        flush(part)
         os.rename(part, path)
-        _flush(os.path.dirname(path) or ".")
+        flush(os.path.dirname(path) or ".")
     finally:
         for name in (part, f"{part}-wal", f"{part}-shm"):
             if os.path.lexists(name):
@@ -119,11 +121,3 @@ def migrate(connection: sqlite3.Connection, found: int) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _flush(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -143,6 +143,7 @@ class Memory:
         label: str | None = None,
     ) -> tuple[tuple[Run, ...], str | None]:
         """Newest first; see `Store.page`."""
+        _rules.check_limit(limit)
         place = _rules.cursor_place(after)
         with self._lock:
             self._check_open()

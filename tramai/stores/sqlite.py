@@ -195,6 +195,7 @@ class Sqlite:
         label: str | None = None,
     ) -> tuple[tuple[Run, ...], str | None]:
         """Newest first, by index; see `Store.page`."""
+        _rules.check_limit(limit)
         filters = {"run.status": status and status.value, "run.workflow": workflow, "label.name": label}
         given = {name: value for name, value in filters.items() if value is not None}
         values = (*_rules.cursor_place(after), *given.values(), limit + 1)

@@ -40,6 +40,7 @@ WRONG: list[dict[str, object]] = [
     {"ttl": -1.0},
     {"ttl": float("nan")},
     {"ttl": float("inf")},
+    {"ttl": 1e18},
 ]
 
 

@@ -50,6 +50,12 @@ class Pages(Given):
             with pytest.raises(UsageError):
                 store.page(limit=1, after=text)
 
+    @pytest.mark.parametrize("limit", [0, -1, -50])
+    def test_a_page_of_nothing_is_a_callers_mistake(self, store: Store, clock: FakeClock, limit: int) -> None:
+        begin(store, clock)
+        with pytest.raises(ValueError):
+            store.page(limit=limit)
+
     def test_filters_combine(self, store: Store, clock: FakeClock) -> None:
         for number, (name, label, status) in enumerate(
             itertools.product(("x", "y"), (("red",), ("red", "blue"), ()), (None, Status.FAILED))
