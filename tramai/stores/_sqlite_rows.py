@@ -1,34 +1,13 @@
-"""Between the nouns of a store and the rows of SQLite: bodies in JSON, checksums, and large texts set apart.
-
-A text that begins with `@` in a body is a reference: the SHA-256 under which the text stands in `blob`.
-"""
+"""The rows of SQLite: which columns a header has, and how texts that are not UTF-8 are bound."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-from collections.abc import Callable
-from typing import Any, TypeVar
-from zlib import crc32
-
-import msgspec
-from msgspec.structs import replace
+from typing import Any
 
 from ..errors import CheckpointCorrupt
-from ..store import Change, Definition, Lease, Mark, Note, Record, Run, Status
-
-_T = TypeVar("_T")
-Row = tuple[Any, ...]
-Keep = Callable[[str, bytes], None]
-"""Puts the bytes of a large text under their SHA-256."""
-Fetch = Callable[[str], bytes | None]
-"""The bytes kept under a SHA-256."""
-
-INLINE_VALUE = 64 * 1024
-"""Characters up to which a record's value stands in its row."""
-INLINE = 1024
-"""Characters up to which another text stands in a body; a header's is written anew with every commit."""
+from ..store import Record, Run
+from . import _rows
+from ._rows import Fetch, Head, Row, utf8
 
 RUN = ("id", "run_id", "workflow", "status", "created", "start_key", "wake_at", "body", "sum")
 """Columns of the half of a header that seldom changes, and of what SQL looks runs up by."""
@@ -36,92 +15,9 @@ HEAD = ("fence", "lease_token", "lease_owner", "lease_expires", "last_seq", "las
 """Columns of the half of a header that moves, and of what SQL checks a writer by."""
 
 
-class Rest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The half of a header that seldom changes. Fields as in `Run`."""
-
-    run_id: str
-    generation: str
-    workflow: str
-    version: str
-    digest: str
-    inputs: str
-    cwd: str
-    file: str | None
-    fence: int
-    created: float
-    lease: Lease | None = None
-    started_by: str = ""
-    start_key: str | None = None
-    labels: tuple[str, ...] = ()
-    queue: str = "default"
-    priority: int = 0
-    format: int = 1
-
-
-class Moving(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The half of a header that commits change. Fields as in `Run`."""
-
-    status: Status
-    revision: int
-    updated: float
-    finished: float | None = None
-    wake_at: float | None = None
-    outputs: str | None = None
-    error: str | None = None
-    step: str | None = None
-    cancel_requested: bool = False
-    claims_without_progress: int = 0
-    step_executions: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-    retry_base: int = 0
-
-
-class Head(msgspec.Struct, frozen=True):
-    """The moving half of a run: the key of its rows, the text of it, and how many rows of journal and events follow."""
-
-    key: int
-    moving: Moving
-    body: str
-    last_seq: int
-    last_note: int
-
-    def after(self, moving: Moving, change: Change) -> Head:
-        """This half with the change's records and notes counted."""
-        body = _body(moving).decode()
-        return Head(self.key, moving, body, self.last_seq + len(change.records), self.last_note + len(change.notes))
-
-    @property
-    def sum(self) -> int:
-        """The checksum of its columns."""
-        return _head_sum(self.key, self.last_seq, self.last_note, self.body)
-
-
-_encode = msgspec.json.Encoder().encode
-_DECODERS: dict[Any, Callable[[str], Any]] = {
-    noun: msgspec.json.Decoder(noun).decode for noun in (Run, Moving, Record, Note, Definition)
-}
-
-
-def head(key: int, run: Run, last_seq: int, last_note: int) -> Head:
-    """The moving half of a header."""
-    moving = msgspec.convert(run, Moving, from_attributes=True)
-    return Head(key, moving, _body(moving).decode(), last_seq, last_note)
-
-
-def head_of(run_id: str, row: Row) -> Head:
-    """The moving half in a row: run, last_seq, last_note, body, sum."""
-    key, last_seq, last_note, body, row_sum = row
-    what = f"the header of run {run_id} does not match its checksum"
-    if _head_sum(key, last_seq, last_note, body) != row_sum:
-        raise CheckpointCorrupt(what=what, run_id=run_id)
-    return Head(key, _noun(body, Moving, what), body, last_seq, last_note)
-
-
 def run_row(key: int, run: Run) -> Row:
     """A header as the columns RUN."""
-    body = _body(msgspec.convert(run, Rest, from_attributes=True))
-    return (key, *_seen(run), body.decode(), crc32(body, key))
+    return (key, *_seen(run), *_rows.rest(key, run))
 
 
 def head_row(run: Run, head: Head) -> Row:
@@ -135,112 +31,18 @@ def header_of(row: Row) -> tuple[Run, Head]:
     seldom, moving = row[: len(RUN)], row[len(RUN) :]
     key, run_id, body, row_sum = seldom[0], seldom[1], seldom[-2], seldom[-1]
     what = f"the header of run {run_id} does not match its checksum"
-    if not isinstance(key, int) or crc32(_bytes(body), key) != row_sum:
+    if not isinstance(key, int):
         raise CheckpointCorrupt(what=what, run_id=run_id)
-    found = head_of(run_id, (key, *moving[-4:]))
-    run: Run = _noun(f"{body[:-1]},{found.body[1:]}", Run, what)  # two JSON objects made one
+    found = _rows.head_of(run_id, (key, *moving[-4:]))
+    run = _rows.run_of(run_id, body, row_sum, found)
     if _seen(run) != seldom[1:-2] or _checked(run) != moving[:-4]:
         raise CheckpointCorrupt(what=what, run_id=run_id)
     return run, found
 
 
-def lean(run: Run, keep: Keep) -> Run:
-    """The header with its large texts set apart."""
-    inputs = set_apart(run.inputs, keep)
-    return run if inputs is run.inputs else replace(run, inputs=inputs)
-
-
-def lean_change(change: Change, keep: Keep) -> Change:
-    """The change with its large texts set apart."""
-    if change.outputs is None and not isinstance(change.error, str):
-        return change
-    error = set_apart(change.error, keep) if isinstance(change.error, str) else change.error
-    return replace(change, outputs=set_apart(change.outputs, keep), error=error)
-
-
-def whole(run: Run, fetch: Fetch) -> Run:
-    """The header with its large texts in it."""
-    if not any(text and text[0] == "@" for text in (run.inputs, run.outputs, run.error)):
-        return run
-    inputs, outputs, error = (put_back(text, fetch, run.run_id) for text in (run.inputs, run.outputs, run.error))
-    return replace(run, inputs=inputs, outputs=outputs, error=error)
-
-
-def record_row(key: int, record: Record, keep: Keep) -> Row:
-    """A journal record as its columns: run, path, slot, value, body, sum."""
-    value, error, saves, usage = record.value, record.error, record.saves, record.usage
-    if value is not None:
-        value = set_apart(value, keep, INLINE_VALUE)
-    if error is None and saves is None and usage is None:
-        rest = record if value is None else replace(record, value=None)
-    else:
-        error, saves, usage = set_apart(error, keep), set_apart(saves, keep), set_apart(usage, keep)
-        rest = replace(record, value=None, error=error, saves=saves, usage=usage)
-    body = _body(rest)
-    slot = 0 if record.mark is Mark.COMPLETED else record.seq
-    return (key, record.path, slot, value, body.decode(), crc32(_bytes(value), crc32(body, key)))
-
-
 def record_of(run_id: str, key: int, row: Row, fetch: Fetch) -> Record:
     """The record of a row (value, body, sum), which must be as it was written."""
-    value, body, row_sum = unbound(row)
-    if crc32(_bytes(value), crc32(_bytes(body), key)) != row_sum:
-        seq = _claimed_seq(body)
-        what = f"record {seq} of run {run_id} does not match its checksum"
-        raise CheckpointCorrupt(what=what, run_id=run_id, seq=seq)
-    record: Record = _noun(body, Record, f"a record of run {run_id} cannot be read")
-    if value is None and record.error is None and record.saves is None and record.usage is None:
-        return record
-    value, error, saves, usage = (
-        put_back(text, fetch, run_id) for text in (value, record.error, record.saves, record.usage)
-    )
-    return replace(record, value=value, error=error, saves=saves, usage=usage)
-
-
-def in_order(run_id: str, records: list[Record], wanted: int) -> tuple[Record, ...]:
-    """The records by seq; CheckpointCorrupt unless they are 1 to `wanted`, each once."""
-    records.sort(key=_seq)
-    for expected, record in enumerate(records, 1):
-        if record.seq != expected:
-            raise CheckpointCorrupt(what=f"record {expected} of run {run_id} is missing", run_id=run_id, seq=expected)
-    if len(records) != wanted:
-        seq = min(len(records), wanted) + 1
-        what = f"run {run_id} has {len(records)} of its {wanted} records"
-        raise CheckpointCorrupt(what=what, run_id=run_id, seq=seq)
-    return tuple(records)
-
-
-def note_row(key: int, note: Note, keep: Keep) -> Row:
-    """An event as its columns: run, seq, body, sum."""
-    body = _body(replace(note, data=set_apart(note.data, keep)))
-    return (key, note.seq, body.decode(), crc32(body, key))
-
-
-def note_of(run_id: str, key: int, row: Row, expected: int, fetch: Fetch) -> Note:
-    """The event of a row (body, sum), which must be the one with the expected seq, as it was written."""
-    body, row_sum = row
-    what = f"event {expected} of run {run_id} is missing or damaged"
-    if crc32(_bytes(body), key) != row_sum:
-        raise CheckpointCorrupt(what=what, run_id=run_id)
-    note = _noun(body, Note, what)
-    if note.seq != expected:
-        raise CheckpointCorrupt(what=what, run_id=run_id)
-    return replace(note, data=put_back(note.data, fetch, run_id))
-
-
-def definition_row(definition: Definition) -> Row:
-    """A definition as its columns: digest, body, sum."""
-    body = _body(definition)
-    return (definition.digest, body.decode(), crc32(body))
-
-
-def definition_of(digest: str, row: Row) -> Definition:
-    """The definition of a row (body, sum), which must be as it was written."""
-    body, row_sum = row
-    what = f"the definition {digest} does not match its checksum"
-    if crc32(_bytes(body)) != row_sum:
-        raise CheckpointCorrupt(what=what)
-    return _noun(body, Definition, what)
+    return _rows.record_of(run_id, key, unbound(row), fetch)
 
 
 def bindable(value: Any) -> Any:
@@ -250,7 +52,7 @@ def bindable(value: Any) -> Any:
     try:
         value.encode()
     except UnicodeEncodeError:
-        return _bytes(value)
+        return utf8(value)
     return value
 
 
@@ -263,27 +65,7 @@ def unbound(row: Row) -> Row:
 
 def reversed_id(run_id: str) -> bytes:
     """The id from its end: a suffix of the id is a prefix of this."""
-    return _bytes(run_id[::-1])
-
-
-def set_apart(text: _T, keep: Keep, limit: int = INLINE) -> _T:
-    """The text itself, or the reference to it when it is longer than the limit (or looks like a reference)."""
-    if not isinstance(text, str) or (len(text) <= limit and text[:1] != "@"):
-        return text
-    data = _bytes(text)
-    sha = hashlib.sha256(data).hexdigest()
-    keep(sha, data)
-    return f"@{sha}"  # type: ignore[return-value]
-
-
-def put_back(text: _T, fetch: Fetch, run_id: str) -> _T:
-    """The text behind what `set_apart` gave; it must be there, and have the hash it goes by."""
-    if not isinstance(text, str) or text[:1] != "@":
-        return text
-    data = fetch(text[1:])
-    if not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != text[1:]:
-        raise CheckpointCorrupt(what=f"a large value of run {run_id} is missing or damaged", run_id=run_id)
-    return data.decode("utf-8", "surrogatepass")  # type: ignore[return-value]
+    return utf8(run_id[::-1])
 
 
 def _seen(run: Run) -> Row:
@@ -297,44 +79,8 @@ def _checked(run: Run) -> Row:
     return (run.fence, *((None, None, None) if lease is None else (lease.token, lease.owner, lease.expires)))
 
 
-def _head_sum(key: int, last_seq: int, last_note: int, body: str) -> int:
-    return crc32(f"{key} {last_seq} {last_note} {body}".encode("utf-8", "surrogatepass"))
-
-
-def _seq(record: Record) -> int:
-    return record.seq
-
-
-def _claimed_seq(body: str) -> int | str:
-    """The seq that a damaged body still shows, to name the place."""
-    found = re.match(r'\{"seq": ?(\d+)', str(body))
-    return int(found[1]) if found else "?"
-
-
-def _bytes(text: str | None) -> bytes:
-    if text is None:
-        return b""
-    return str(text).encode("utf-8", "surrogatepass")  # a damaged row may hold a number here
-
-
 def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return data.decode("utf-8", "replace")  # damaged: the checksum will say so
-
-
-def _body(noun: object) -> bytes:
-    try:
-        return _encode(noun)
-    except UnicodeEncodeError:  # msgspec knows no lone surrogates; json escapes them
-        return json.dumps(msgspec.to_builtins(noun)).encode("ascii")
-
-
-def _noun(body: str, kind: type[_T], what: str) -> _T:
-    try:
-        return _DECODERS[kind](body)  # type: ignore[no-any-return]
-    except msgspec.ValidationError:
-        raise CheckpointCorrupt(what=what) from None
-    except msgspec.DecodeError:
-        return msgspec.convert(json.loads(body), kind)

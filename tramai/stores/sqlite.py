@@ -16,13 +16,14 @@ from msgspec.structs import replace
 
 from ..errors import CheckpointConflict, CheckpointCorrupt, LeaseLost, NotFound, StoreUnavailable
 from ..store import Change, Definition, Holder, Lease, NewRun, Note, Record, Run, RunExists, Status
+from . import _rows as rows
 from . import _rules
 from . import _sqlite_file as place
-from . import _sqlite_rows as rows
+from . import _sqlite_rows as columns
 from . import _sqlite_schema as schema
 from ._sqlite_connection import FAILED, Connection, Failure, public
 
-_HEADER = ", ".join([f"run.{name}" for name in rows.RUN] + [f"head.{name}" for name in rows.HEAD])
+_HEADER = ", ".join([f"run.{name}" for name in columns.RUN] + [f"head.{name}" for name in columns.HEAD])
 _KEYS = "run.id, run.created, CAST(run.run_id AS BLOB)"
 _GET = f"SELECT {_HEADER} FROM run LEFT JOIN head ON head.run=run.id WHERE run.run_id=?"  # noqa: S608 (constants)
 _GET_BY_KEY = f"SELECT {_HEADER} FROM run LEFT JOIN head ON head.run=run.id WHERE run.id=?"  # noqa: S608 (constants)
@@ -33,15 +34,15 @@ _GET_HEAD = """SELECT run.id, head.last_seq, head.last_note, head.body, head.sum
 
 # The fence: who lost the lease, or let it expire, changes no row here, and then the whole transaction is taken back.
 _IF_HELD = "WHERE run=? AND fence=? AND lease_token=? AND lease_owner=? AND lease_expires>?"
-_SET_HEAD = f"UPDATE head SET {', '.join(f'{name}=?' for name in rows.HEAD)} "  # noqa: S608 (constants)
+_SET_HEAD = f"UPDATE head SET {', '.join(f'{name}=?' for name in columns.HEAD)} "  # noqa: S608 (constants)
 _SET_HEAD_IF_HELD = _SET_HEAD + _IF_HELD
-_SET_RUN = f"UPDATE run SET {', '.join(f'{name}=?' for name in rows.RUN[1:])} WHERE id=?"  # noqa: S608 (constants)
+_SET_RUN = f"UPDATE run SET {', '.join(f'{name}=?' for name in columns.RUN[1:])} WHERE id=?"  # noqa: S608 (constants)
 # What nearly every commit does, in one statement: nothing is read when nobody wrote since this process last did.
 _GO_ON = f"UPDATE head SET last_seq=?, last_note=?, body=?, sum=? {_IF_HELD} AND last_seq=? AND body=?"  # noqa: S608
 
 _KNOWN = 256
-_ADD_RUN = f"INSERT INTO run ({', '.join(rows.RUN)}, reversed) VALUES ({'?, ' * len(rows.RUN)}?)"  # noqa: S608
-_ADD_HEAD = f"INSERT INTO head ({', '.join(rows.HEAD)}, run) VALUES ({'?, ' * len(rows.HEAD)}?)"  # noqa: S608
+_ADD_RUN = f"INSERT INTO run ({', '.join(columns.RUN)}, reversed) VALUES ({'?, ' * len(columns.RUN)}?)"  # noqa: S608
+_ADD_HEAD = f"INSERT INTO head ({', '.join(columns.HEAD)}, run) VALUES ({'?, ' * len(columns.HEAD)}?)"  # noqa: S608
 _ADD_RECORD = "INSERT INTO record (run, path, slot, value, body, sum) VALUES (?, ?, ?, ?, ?, ?)"
 _ADD_NOTE = "INSERT INTO note (run, seq, body, sum) VALUES (?, ?, ?, ?)"
 
@@ -77,14 +78,14 @@ class Sqlite:
             if new.start_key is not None:
                 found = execute("SELECT id FROM run WHERE start_key=?", (new.start_key,)).fetchone()
                 if found is not None:
-                    return self._whole(rows.header_of(execute(_GET_BY_KEY, found).fetchone())[0]), None
+                    return self._whole(columns.header_of(execute(_GET_BY_KEY, found).fetchone())[0]), None
             if execute("SELECT 1 FROM run WHERE run_id=?", (new.run_id,)).fetchone() is not None:
                 raise RunExists(run_id=new.run_id)
             run = _rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
             (key,) = execute("SELECT coalesce(max(id), 0) + 1 FROM run").fetchone()
             lean = rows.lean(run, self._keep)
-            execute(_ADD_RUN, (*rows.run_row(key, lean), rows.reversed_id(run.run_id)))
-            execute(_ADD_HEAD, (*rows.head_row(lean, rows.head(key, lean, 0, 0)), key))
+            execute(_ADD_RUN, (*columns.run_row(key, lean), columns.reversed_id(run.run_id)))
+            execute(_ADD_HEAD, (*columns.head_row(lean, rows.head(key, lean, 0, 0)), key))
             for label in set(new.labels):
                 execute("INSERT INTO label VALUES (?, ?, ?, ?)", (label, run.created, run.run_id, key))
             self._define(new.definition)
@@ -158,7 +159,7 @@ class Sqlite:
         def work() -> tuple[Record, ...]:
             head = self._head(run_id)
             found = self._execute("SELECT value, body, sum FROM record WHERE run=?", (head.key,)).fetchall()
-            records = [rows.record_of(run_id, head.key, row, self._fetch) for row in found]
+            records = [columns.record_of(run_id, head.key, row, self._fetch) for row in found]
             return rows.in_order(run_id, records, head.last_seq)
 
         return self._connection.read(work, run_id)
@@ -208,7 +209,7 @@ class Sqlite:
                 try:
                     if isinstance(row, FAILED):
                         raise public(row, run_id)
-                    runs.append(self._whole(rows.header_of(row)[0]))
+                    runs.append(self._whole(columns.header_of(row)[0]))
                 except CheckpointCorrupt as error:
                     faults.append({"run_id": run_id, "what": error.message})
             self._faults = tuple(faults)
@@ -223,10 +224,10 @@ class Sqlite:
 
     def match(self, suffix: str, *, limit: int = 10) -> tuple[str, ...]:
         """Ids that end with the text, by an index of the ids read backwards."""
-        start = rows.reversed_id(suffix)
+        start = columns.reversed_id(suffix)
         query = "SELECT run_id FROM run WHERE reversed >= ? AND reversed < ? ORDER BY reversed LIMIT ?"
         found = self._connection.read(lambda: self._execute(query, (start, start + b"\xff", limit)).fetchall())
-        return tuple(rows.unbound(row)[0] for row in found)
+        return tuple(columns.unbound(row)[0] for row in found)
 
     def close(self) -> None:
         """Give the file back."""
@@ -264,7 +265,7 @@ class Sqlite:
         run = _rules.changed(before, rows.lean_change(change, self._keep))
         after = rows.head(head.key, run, head.last_seq + len(change.records), head.last_note + len(change.notes))
         held = (head.key, lease.fence, lease.token, lease.owner, change.now)
-        if self._execute(_SET_HEAD_IF_HELD, (*rows.head_row(run, after), *held)).rowcount != 1:
+        if self._execute(_SET_HEAD_IF_HELD, (*columns.head_row(run, after), *held)).rowcount != 1:
             raise LeaseLost
         self._set_run(head.key, run)
         self._append(head, change)
@@ -275,12 +276,12 @@ class Sqlite:
         if change is None:
             change = Change(now=run.updated)
         after = rows.head(head.key, run, head.last_seq + len(change.records), head.last_note + len(change.notes))
-        self._execute(_SET_HEAD + "WHERE run=?", (*rows.head_row(run, after), head.key))
+        self._execute(_SET_HEAD + "WHERE run=?", (*columns.head_row(run, after), head.key))
         self._set_run(head.key, run)
         self._append(head, change)
 
     def _set_run(self, key: int, run: Run) -> None:
-        self._execute(_SET_RUN, (*rows.run_row(key, run)[1:], key))
+        self._execute(_SET_RUN, (*columns.run_row(key, run)[1:], key))
 
     def _append(self, before: rows.Head, change: Change) -> None:
         _rules.follows(before.last_seq, change.records)
@@ -300,7 +301,7 @@ class Sqlite:
         row = self._execute(_GET, (run_id,)).fetchone()
         if row is None:
             raise NotFound(kind="run", name=run_id)
-        return rows.header_of(row)
+        return columns.header_of(row)
 
     def _header_or_lost(self, lease: Lease) -> tuple[Run, rows.Head]:
         try:
@@ -332,7 +333,7 @@ class Sqlite:
         """Id, time of creation, and the row of each run; one by one, and what failed, where the file is damaged."""
         try:
             found = self._execute(query.format(_HEADER), values).fetchall()
-            return [(*rows.unbound((row[1], row[4])), row) for row in found]
+            return [(*columns.unbound((row[1], row[4])), row) for row in found]
         except FAILED as error:
             if isinstance(public(error), StoreUnavailable):
                 raise
