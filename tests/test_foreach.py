@@ -6,7 +6,7 @@ import pytest
 
 from tramai.stores.memory import Memory
 
-from .written import Clockwork, again, codes, ends, ran
+from .written import Clockwork, again, codes, ends, journal, ran
 
 STEPS = """\
 - id: loop_over
@@ -40,7 +40,7 @@ def test_the_loop_goes_on_with_the_item_it_had_come_to() -> None:
     assert "loop_over[3].add" not in ends(store)
     clock.time += 7200
     assert again(store, clock=clock).outputs == {"sum": 6, "sums": [1, 3, 6]}
-    completed = [record.path for record in store.journal("r") if record.mark.value == "completed"]
+    completed = [record.path for record in journal(store) if record.mark.value == "completed"]
     assert len(completed) == len(set(completed))
 
 

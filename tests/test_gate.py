@@ -9,7 +9,7 @@ from tramai.steps.gate import Gate
 from tramai.stores.memory import Memory
 
 from .step_context import made
-from .written import Clockwork, again, codes, ends, ran
+from .written import Clockwork, again, codes, ends, journal, ran
 
 STEPS = """\
 - id: before
@@ -49,9 +49,9 @@ def test_a_rejection_is_not_retried_but_a_resume_asks_again() -> None:
         ).exit_status
         == 10
     )
-    assert [record.attempt for record in store.journal("r") if record.path == "check"] == [1]
+    assert [record.attempt for record in journal(store) if record.path == "check"] == [1]
     assert again(store).exit_status == 10
-    assert [record.attempt for record in store.journal("r") if record.path == "check"] == [1, 2]
+    assert [record.attempt for record in journal(store) if record.path == "check"] == [1, 2]
 
 
 def test_the_short_form_is_the_condition() -> None:

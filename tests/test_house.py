@@ -172,7 +172,7 @@ def test_every_offline_provider_has_an_example(name: str) -> None:
 
 def test_the_workflow_schema_is_fresh() -> None:
     kept = json.loads((ROOT / "schemas" / "workflow.schema.json").read_text(encoding="utf-8"))
-    assert kept == workflow.generate_schema(), "make the schemas again: see CONTRIBUTING.md"
+    assert kept == workflow.generate_schema(), "python -m tramai.cli._schemas schemas"
 
 
 def test_every_schema_is_a_schema() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +14,8 @@ from tramai.plan import Plan
 from tramai.store import Record
 from tramai.stores.memory import Memory
 
-RUN = "r"
-"""The id of every run that is made here."""
+RUN = f"r{os.getpid()}"
+"""The id of every run that is made here; no other process has it, so that nobody ends the children of another."""
 
 
 class Clockwork:
