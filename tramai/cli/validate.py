@@ -102,14 +102,14 @@ def _check(session: Session, path: str) -> tuple[File, bool]:
         )  # fmt: skip
         return _documents.File(file=path, name=None, version=None, digest=None, problems=[finding]), False
     sound = found is not None and not any(problem.severity == "error" for problem in problems)
-    made = plan.of(found) if sound and found is not None else None
+    workflow = found if sound else None
     if not session.json:
         _print(session, path, problems)
     report = _documents.File(
         file=path,
-        name=made.workflow.name if made else None,
-        version=made.workflow.version if made else None,
-        digest=made.digest if made else None,
+        name=workflow.name if workflow else None,
+        version=workflow.version if workflow else None,
+        digest=plan.of(workflow).digest if workflow and session.json else None,  # only the document shows it
         problems=[_encode.finding(problem) for problem in problems],
     )
     return report, True

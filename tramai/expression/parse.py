@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .scan import Part, scan
 from .values import ExpressionError
+
+if TYPE_CHECKING:
+    from .scan import Part
 
 Tree = tuple[Any, ...]
 """`(operation, start, end, …)`; only tuples, text, numbers, booleans and None, so that it can be marshalled."""
@@ -55,6 +57,8 @@ def known() -> dict[str, tuple[Any, ...]]:
 def _parse(text: str, blocks: bool) -> Record:
     if "${{" not in text and not (blocks and ("{%" in text or "{##" in text)):
         return Record("plain", text)
+    from .scan import scan
+
     try:
         parts = list(scan(text, blocks=blocks))
     except ExpressionError as error:
