@@ -168,15 +168,18 @@ class StoreHost:
 
     async def _attempt(self, node: Node, path: str, attempt: int, began: float, scope: dict[str, Any]) -> View:
         self.journal.step = path
-        if self.observers:
-            self.emit(StepStarted(path=path, id=node.id, verb=node.verb, attempt=attempt, at=began))
         policy = node.replay
         if policy is not Replay.REPLAYABLE:
             key = self.key(path) if policy is Replay.IDEMPOTENT else None
+            log = self.log_path(path, attempt) if node.step.spawns else None
             self.journal.add(
-                self._record(node.verb, path, Mark.STARTED, attempt, started=began, policy=policy.value, key=key)
+                self._record(
+                    node.verb, path, Mark.STARTED, attempt, started=began, policy=policy.value, key=key, log=log
+                )
             )
             await self._durable(pure=False)
+        if self.observers:
+            self.emit(StepStarted(path=path, id=node.id, verb=node.verb, attempt=attempt, at=began))
         ctx = StepContext(self, node, path, attempt, scope)
         try:
             outcome = await self._outcome(node, ctx)

@@ -125,6 +125,13 @@ def _is_timed(node: Node) -> bool:
     return node.timeout is not None and (isinstance(step, Control) or not (step.spawns or step.pure()))
 
 
+def load(path: str) -> Plan:
+    """Read, check and plan a workflow file; InvalidDefinition with every problem in it."""
+    from .workflow import load as read
+
+    return of(read(path))
+
+
 def of(workflow: Workflow) -> Plan:
     """The plan of a workflow that has passed its checks."""
     return Plan(workflow)

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -54,6 +55,8 @@ class Case:
     """One run in a folder of its own."""
 
     def __init__(self, folder: Path, url: str) -> None:
+        # Its own in every process that tests: a resume ends the children of its run wherever they are.
+        self.run_id = uuid.uuid4().hex
         self.db = folder / "t.db"
         self.effects = folder / "effects"
         self.effects.touch()
@@ -65,7 +68,7 @@ class Case:
             "db": str(self.db),
             "file": str(TWELVE),
             "inputs": self.inputs,
-            "run_id": "r",
+            "run_id": self.run_id,
             **more,
         }
         command = [sys.executable, "-m", "tests.crash.runner", json.dumps(given)]
@@ -77,7 +80,7 @@ class Case:
     def completed(self) -> set[str]:
         store = Sqlite(str(self.db))
         try:
-            return {record.path for record in store.journal("r") if record.mark is Mark.COMPLETED}
+            return {record.path for record in store.journal(self.run_id) if record.mark is Mark.COMPLETED}
         finally:
             store.close()
 
@@ -85,9 +88,9 @@ class Case:
         """Look at the world and say what happened, as an operator would."""
         store = Sqlite(str(self.db))
         try:
-            run = store.get("r")
+            run = store.get(self.run_id)
             assert run.status is Status.BLOCKED
-            waiting = recovery.unknown_attempts(store.journal("r"))
+            waiting = recovery.unknown_attempts(store.journal(self.run_id))
             assert len(waiting) == 1
             path = waiting[0].path
             name = path.rsplit(".", 1)[-1]

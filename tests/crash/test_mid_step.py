@@ -27,12 +27,13 @@ steps:
     shell:
       run: |
         echo slow >> "$FOLDER/effects"
+        echo before the end
         echo $$ >> "$FOLDER/pids"
         {before}
         touch "$FOLDER/started"
         while [ ! -e "$FOLDER/go" ]; do sleep 0.05; done
         echo done
-      parse: text
+      parse: lines
     {extra}
   - id: last
     shell: echo last >> "$FOLDER/effects"
@@ -150,6 +151,9 @@ def test_a_killed_shell_step_blocks_the_run_until_somebody_says_what_happened(ma
     assert lines[0]["error"]["code"] == "TRM505"
     assert "slow --as retry" in lines[0]["error"]["hint"]
     assert run.effects() == ["first", "slow"]
+    logs = [name for name in run.command("logs", "@last", "slow") if name != "--json"]
+    shown = subprocess.run(logs, cwd=run.folder, env=run.environment(), capture_output=True, text=True, check=True)
+    assert "before the end" in shown.stdout
     assert (
         run.call("resolve", "@last", "slow", "--as", "completed", "--output", '"by hand"', "--comment", "seen")[0] == 0
     )
@@ -164,7 +168,7 @@ def test_a_killed_step_that_may_be_repeated_runs_again(make: Callable[..., Run],
     run.kill(run.in_the_middle("run", "slow.yaml"))
     (run.folder / "go").touch()
     status, lines = run.call("resume", "@last")
-    assert (status, lines[-1]["outputs"]) == (0, {"slow": "done"})
+    assert (status, lines[-1]["outputs"]) == (0, {"slow": ["before the end", "done"]})
     assert run.effects() == ["first", "slow", "slow", "last"]
     replayed = [line["path"] for line in lines if line["type"] == "step.finished" and line["status"] == "replayed"]
     assert replayed == ["first"]
