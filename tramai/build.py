@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from . import duration, expression, kinds, schema
+from . import _quick, duration, expression, kinds, schema
 from .definition import NAME, Common, Limits, Opaque, SecretSource, StateSpec, Workflow
 from .duration import Duration
 from .errors import Pointer
@@ -235,7 +235,8 @@ class _Builder:
         except msgspec.ValidationError as error:
             what, _, where = str(error).partition(" - at `$")
             raise Unbuildable((*at, *_below(where)), what) from error
-        _agree(made, raw, at)
+        if not self.canonical:  # what was accepted once is not doubted again
+            _agree(made, raw, at)
         return made
 
     def hook(self, kind: type, raw: Any) -> Any:
@@ -324,6 +325,8 @@ def _narrow(kind: type[msgspec.Struct], name: str, value: Any, at: Pointer) -> N
     """Check a value against what the published schema says of its field."""
     whole = schema.workflow_schema()
     wanted = whole["definitions"][kind.__name__]["properties"][name]
+    if _quick.fits(value, wanted):
+        return
     found = schema.schema_problems(value, {**wanted, "definitions": whole["definitions"]})
     if found:
         raise Unbuildable((*at, *found[0][0]), found[0][1])

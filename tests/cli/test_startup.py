@@ -62,3 +62,10 @@ def test_an_unchanged_file_is_run_without_its_readers() -> None:
 
 def test_a_list_imports_no_reader_of_workflows() -> None:
     assert not imported("list") & (NEVER | {"jinja2", "jsonschema", "ruamel", "rich", "asyncio"})
+
+
+def test_a_valid_file_is_checked_without_the_library_that_explains_mistakes() -> None:
+    ask = "  - id: ask\n    ai: {model: demo:echo, prompt: hi, schema: {type: object}}\n"
+    fetch = "  - id: fetch\n    http: {get: https://example.org, query: {q: [a, b]}}\n"
+    file = write("valid.yaml", f"tramai: 1\nname: valid\nsteps:\n{ask}{fetch}")
+    assert not imported("validate", file) & (NEVER | {"jsonschema", "sqlite3", "rich", "asyncio"})
