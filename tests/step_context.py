@@ -44,6 +44,7 @@ class StepContext:
         self.deadline = deadline
         self.env: Mapping[str, str] = {}
         self.interrupt = Interrupt()
+        self.hidden: tuple[bytes, ...] = ()
         self.log_path: str | None = None
         self._now = now
 

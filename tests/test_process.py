@@ -721,3 +721,14 @@ def test_starting_a_child_costs_no_more_than_a_few_milliseconds() -> None:
 
     bare = cost(20, lambda: subprocess.run(["true"], capture_output=True))
     assert cost(20, lambda: run(["true"])) < 4 * bare
+
+
+def test_a_secret_is_masked_in_the_log_however_it_is_cut(tmp_path: Path) -> None:
+    for cut in range(1, 30):
+        path = tmp_path / f"{cut}.log"
+        log = Log(str(path), hidden=(b"s3cret-value", b"other"))
+        text = b"a s3cret-value, s3cret, another s3cret-values3cret-value"
+        for start in range(0, len(text), cut):
+            log.feed(text[start : start + cut])
+        log.close()
+        assert path.read_bytes() == b"a ***, s3cret, an*** ******"

@@ -3,10 +3,7 @@
 The four words of everyday use are here; each lives in the module that its line names, imported when it is asked for.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # `typing` would cost every start more than all the rest of this module
 if TYPE_CHECKING:
     from .engine import resume, run
     from .plan import load
@@ -18,10 +15,11 @@ __all__ = ["__version__", "load", "open_store", "resume", "run"]
 _HOMES = {"load": "plan", "run": "engine", "resume": "engine", "open_store": "stores"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name when it is first asked for: the command line starts without any of them."""
     if name not in _HOMES:
         raise AttributeError(f"module 'tramai' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    found: object = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return found

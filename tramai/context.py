@@ -34,6 +34,7 @@ class StepContext:
         self.folder = host.folder
         self.env = host.env
         self.hurry = host.hurry
+        self.hidden = host.redactor.hidden
         self.deadline = _deadline(node.timeout, host.run_deadline)
         self.interrupt = Interrupt() if host.looped and not node.step.pure() else host.interrupt
 

@@ -20,6 +20,8 @@ class Redactor:
         self._plain = tuple(plain)
         self._json = tuple(dict.fromkeys(json.dumps(value)[1:-1] for value in plain))
         self.active = bool(plain)
+        self.hidden = tuple(value.encode("utf-8", "surrogateescape") for value in plain)
+        """The values as bytes, the longest first."""
 
     def text(self, text: str) -> str:
         """The text with every value masked."""

@@ -172,6 +172,8 @@ class Context(Protocol):
     env: Mapping[str, str]
     """The workflow's `env`, rendered."""
     interrupt: Interrupt
+    hidden: tuple[bytes, ...]
+    """Values that must not reach a log file."""
     hurry: Interrupt
     """Set when children are to be killed at once, without the time they are given otherwise."""
 

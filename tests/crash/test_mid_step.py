@@ -264,3 +264,41 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
+
+
+SECRET = """
+tramai: 1
+name: secret
+secrets: {{TOKEN: {{env: TRAMAI_TEST_TOKEN}}}}
+steps:
+  - id: tell
+    shell:
+      run: |
+        printf '%s\\\\n' "$TOKEN"; echo "$TOKEN" >&2
+        exit {status}
+      env: {{TOKEN: "${{{{ secrets.TOKEN }}}}"}}
+"""
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_secret_that_a_child_prints_is_nowhere(tmp_path: Path, status: int) -> None:
+    value = 'S3cr3t-Val+/=ue "é"'
+    run = Run(tmp_path)
+    run.file.write_text(SECRET.format(status=status))
+    environment = {**run.environment(), "TRAMAI_TEST_TOKEN": value}
+    ended = subprocess.run(
+        [*run.command("run", "slow.yaml"), "--debug"], cwd=tmp_path, env=environment, capture_output=True, check=False
+    )
+    plain = subprocess.run(
+        [part for part in run.command("run", "slow.yaml") if part != "--json"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert (ended.returncode, plain.returncode) == (bool(status), bool(status))
+    shown = [ended.stdout, ended.stderr, plain.stdout, plain.stderr]
+    shown += [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    for part in ("S3cr3t-Val+/=ue", "S3cr3t-Val+\\/=ue"):
+        assert not any(part.encode() in text for text in shown)
+    assert any(b"***" in text for text in shown)

@@ -37,6 +37,7 @@ def resolve_commands(run_id: str, path: str) -> str:
         (
             f"{start} --as completed --output JSON    it happened",
             f"{start} --as retry                      it did not happen, run it again",
+            f"{start} --as skipped                    go on without it",
             f"{start} --as failed                     let the run fail there",
         )
     )

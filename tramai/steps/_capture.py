@@ -83,35 +83,61 @@ def _continued(data: bytearray) -> int:
 class Log:
     """A file of everything that a child writes, both streams as they arrive, readable by its owner only.
 
-    It is made at the first byte. A file that cannot be written does not stop the child: `failure` says why.
+    It is made at the first byte. A file that cannot be written does not stop the child: `failure` says why. The
+    `hidden` values are masked, also where they come in pieces: the end of what was read waits for what follows.
     """
 
-    def __init__(self, path: str | None, *, limit: int = LOG_LIMIT) -> None:
+    def __init__(self, path: str | None, *, limit: int = LOG_LIMIT, hidden: tuple[bytes, ...] = ()) -> None:
         self.size = 0
         self.failure: str | None = None
         self._path = path
         self._limit = limit
         self._file = -1
         self._open = path is not None
+        self._hidden = hidden
+        self._held = b""
 
     def feed(self, data: bytes) -> None:
         """Append, up to the limit."""
-        if not self._open:
+        if self._hidden:
+            data = self._masked(data)
+        self._append(data)
+
+    def _masked(self, data: bytes) -> bytes:
+        whole = self._held + data
+        for value in self._hidden:
+            whole = whole.replace(value, b"***")
+        # Only an end that a value could begin with has to wait.
+        longest = min(len(self._hidden[0]) - 1, len(whole))
+        wait = next(
+            (size for size in range(longest, 0, -1) if any(value.startswith(whole[-size:]) for value in self._hidden)),
+            0,
+        )
+        self._held = whole[len(whole) - wait :]
+        return whole[: len(whole) - wait]
+
+    def _append(self, data: bytes) -> None:
+        if not self._open or not data:
             return
         room = self._limit - self.size
         try:
             if self._file < 0:
-                self._file = _append(self._path or "")
+                self._file = _open(self._path or "")
             self._write(data[:room])
             if len(data) > room:
                 self._write(f"\n… [the log ends here: its limit is {self._limit} bytes] …\n".encode())
-                self.close()
+                self._shut()
         except OSError as error:
             self.failure = error.strerror or type(error).__name__
-            self.close()
+            self._shut()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Write what had to wait, and give the file back."""
+        held, self._held = self._held, b""
+        self._append(held)
+        self._shut()
+
+    def _shut(self) -> None:
         self._open = False
         if self._file >= 0:
             os.close(self._file)
@@ -125,7 +151,7 @@ class Log:
             rest = rest[done:]
 
 
-def _append(path: str) -> int:
+def _open(path: str) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o600)

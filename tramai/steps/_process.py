@@ -77,6 +77,7 @@ def run(
     kill_after: float = 10.0,
     max_output: int = 1 << 20,
     log_path: str | None = None,
+    hidden: tuple[bytes, ...] = (),
     on_output: Show | None = None,
     names: Mapping[int, str] | None = None,
 ) -> Finished:
@@ -84,7 +85,7 @@ def run(
 
     `env` is the whole environment, to which the mark is added. `deadline` is a `time.monotonic()` instant.
     `interrupt` stops the child, with `kill_after` seconds between SIGTERM and SIGKILL unless `hurry` is set.
-    `on_output(stream, text)` gets whole lines for people, called from this thread. `names` says what to call an
+    `hidden` values are masked in the log. `on_output(stream, text)` gets whole lines for people, called from this thread. `names` says what to call an
     argument in an error. Raises StepError if the child cannot be started.
     """
     if not hasattr(os, "posix_spawn"):
@@ -96,7 +97,7 @@ def run(
     own = f"{watchdog.mark}.{next(_serial)}"  # unlike the cookie it can belong to no other child, whoever runs it
     marks = " ".join(filter(None, (os.environ.get(_survivors.VARIABLE), watchdog.mark, own, cookie)))
     line, variables = arguments(argv, names=names), environment({**env, _survivors.VARIABLE: marks})
-    channels = Channels(max_output=max_output, log=Log(log_path), show=on_output)
+    channels = Channels(max_output=max_output, log=Log(log_path, hidden=hidden), show=on_output)
     child = _Child(own, interrupt, hurry or Interrupt(), channels)
     slot = watchdog.reserve()
     try:

@@ -108,6 +108,7 @@ class Shell(Step, frozen=True, kw_only=True):
                 cookie=_process.cookie(ctx.run_id, ctx.path, ctx.attempt),
                 max_output=limit,
                 log_path=ctx.log_path,
+                hidden=ctx.hidden,
                 on_output=ctx.output,
                 names=names,
             ),
