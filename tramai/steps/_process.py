@@ -84,9 +84,9 @@ def run(
     """Run a child to its end and to the end of all that it started.
 
     `env` is the whole environment, to which the mark is added. `deadline` is a `time.monotonic()` instant.
-    `interrupt` stops the child, with `kill_after` seconds between SIGTERM and SIGKILL unless `hurry` is set.
-    `hidden` values are masked in the log. `on_output(stream, text)` gets whole lines for people, called from this thread. `names` says what to call an
-    argument in an error. Raises StepError if the child cannot be started.
+    `interrupt` stops the child, with `kill_after` seconds between SIGTERM and SIGKILL unless `hurry` is set. `hidden`
+    values are masked in the log. `on_output(stream, text)` gets whole lines for people, called from this thread.
+    `names` says what to call an argument in an error. Raises StepError if the child cannot be started.
     """
     if not hasattr(os, "posix_spawn"):
         raise StepError("refused", "child processes need a POSIX system; on Windows, run tramai inside WSL")
