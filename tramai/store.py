@@ -25,11 +25,22 @@ class Status(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
     DEAD = "dead"
+    ARRIVING = "arriving"
+    """Put here by a move whose source has not closed it: it cannot go on from here yet."""
+    MOVED = "moved"
+    """A tombstone: the run goes on in another store."""
+    REMOVED = "removed"
+    """A tombstone: what the run held is gone, its id and start key stay taken."""
 
     @property
     def terminal(self) -> bool:
         """Nothing will ever change it; `failed` is not: an operator may resume it."""
-        return self in (Status.COMPLETED, Status.CANCELLED, Status.DEAD)
+        return self in (Status.COMPLETED, Status.CANCELLED, Status.DEAD) or self.tombstone
+
+    @property
+    def tombstone(self) -> bool:
+        """Only the name of a run is left, and pages do not show it unless they are asked to."""
+        return self in (Status.MOVED, Status.REMOVED)
 
 
 class Mark(StrEnum):
@@ -187,7 +198,14 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float = 0.0
     retry_base: int = 0
     """Journal seq at the last operator resume: attempts before it do not count against `retry`."""
+    rerun_of: str | None = None
+    """The run whose inputs, and perhaps first results, this one was started with."""
     format: int = 1
+
+    def stale(self, now: float) -> bool:
+        """Whether it counts as running and nobody runs it: no lease, an expired one, or a holder known dead."""
+        lease = self.lease
+        return self.status is Status.RUNNING and (lease is None or lease.expires <= now or lease.holder.known_dead())
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,7 +257,7 @@ class Store(Protocol):
         """Take the lease: fence+1, revision+1, `claims_without_progress`+1, status running.
 
         The Run returned shows the status *before* the claim. NotFound; LeaseHeld while another lease is active
-        and its holder not known dead, the same owner included; NotInThatState for a terminal run.
+        and its holder not known dead, the same owner included; NotInThatState for a terminal run, or an arriving one.
         """
         ...
 
@@ -298,7 +316,10 @@ class Store(Protocol):
         workflow: str | None = None,
         label: str | None = None,
     ) -> tuple[tuple[Run, ...], str | None]:
-        """Newest first, and the cursor of the next page. A bad record is left out and reported by `faults`."""
+        """Newest first, and the cursor of the next page. A bad record is left out and reported by `faults`.
+
+        Without `status`, tombstones (`moved`, `removed`) are left out.
+        """
         ...
 
     def faults(self) -> tuple[Mapping[str, str], ...]:

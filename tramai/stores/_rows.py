@@ -50,6 +50,7 @@ class Rest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: tuple[str, ...] = ()
     queue: str = "default"
     priority: int = 0
+    rerun_of: str | None = None
     format: int = 1
 
 
@@ -131,6 +132,14 @@ def lean(run: Run, keep: Keep) -> Run:
     """The header with its large texts set apart."""
     inputs = set_apart(run.inputs, keep)
     return run if inputs is run.inputs else replace(run, inputs=inputs)
+
+
+def lean_whole(run: Run, keep: Keep) -> Run:
+    """The same, of a header that may be that of a run which has ended."""
+    run = lean(run, keep)
+    if run.outputs is None and run.error is None:
+        return run
+    return replace(run, outputs=set_apart(run.outputs, keep), error=set_apart(run.error, keep))
 
 
 def lean_change(change: Change, keep: Keep) -> Change:

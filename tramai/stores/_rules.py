@@ -37,16 +37,16 @@ _Moving = TypeVar("_Moving", bound=Moving)
 
 def check_new(new: NewRun, owner: str, ttl: float) -> None:
     """Refuse a caller's mistake before anything is stored."""
-    _named("run id", new.run_id)
+    named("run id", new.run_id)
     if new.start_key is not None:
-        _named("start key", new.start_key)
+        named("start key", new.start_key)
     check_claim(new.run_id, owner, ttl)
 
 
 def check_claim(run_id: str, owner: str, ttl: float) -> None:
     """Refuse a blank name and a lease that would be over at once, or never."""
-    _named("run id", run_id)
-    _named("owner", owner)
+    named("run id", run_id)
+    named("owner", owner)
     check_ttl(ttl)
 
 
@@ -107,7 +107,8 @@ def begun(new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) ->
 def claimed(run: Run, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
     """The header after a claim, and the new lease; a run that goes on is no longer finished."""
     _still_open(run, "it cannot go on")
-    _nobody_holds(run, now)
+    _arrived(run)
+    nobody_holds(run, now)
     fence = run.fence + 1
     lease = _lease(run.run_id, owner=owner, holder=holder, ttl=ttl, now=now, fence=fence)
     after = replace(
@@ -170,7 +171,7 @@ def changed(run: Run, change: Change) -> Run:
 def amended(run: Run, *, revision: int, change: Change) -> Run:
     """The header after an operator's change: only when nobody holds the run and nothing happened since it was read."""
     _still_open(run, "it cannot be changed")
-    _nobody_holds(run, change.now)
+    nobody_holds(run, change.now)
     if run.revision != revision:
         raise CheckpointConflict
     return replace(changed(run, change), fence=run.fence + 1, lease=None)
@@ -179,10 +180,16 @@ def amended(run: Run, *, revision: int, change: Change) -> Run:
 def cancelled(run: Run, *, now: float) -> Run:
     """The header after a request to cancel: the wish alone while somebody holds the run, else the end of it."""
     _still_open(run, "it cannot be cancelled")
+    _arrived(run)
     asked = replace(run, cancel_requested=True, revision=run.revision + 1, updated=now)
     if active(run.lease, now):
         return asked
     return replace(asked, status=Status.CANCELLED, fence=run.fence + 1, finished=now, wake_at=None, lease=None)
+
+
+def shown(run: Run, status: Status | None) -> bool:
+    """Whether a page of this status, or of none, shows a run: tombstones only when they are asked for."""
+    return not run.status.tombstone if status is None else run.status is status
 
 
 def follows(last: int, records: Iterable[Record]) -> int:
@@ -223,7 +230,14 @@ def _still_open(run: Run, what: str) -> None:
         raise NotInThatState(run_id=run.run_id, status=run.status.value, what=what)
 
 
-def _nobody_holds(run: Run, now: float) -> None:
+def _arrived(run: Run) -> None:
+    if run.status is Status.ARRIVING:
+        what = "the store it comes from may still go on with it"
+        raise NotInThatState(run_id=run.run_id, status=run.status.value, what=what)
+
+
+def nobody_holds(run: Run, now: float) -> None:
+    """Refuse with LeaseHeld while somebody has an active lease."""
     lease = run.lease
     if lease is None or not active(lease, now):
         return
@@ -231,6 +245,7 @@ def _nobody_holds(run: Run, now: float) -> None:
     raise LeaseHeld(run_id=run.run_id, owner=lease.owner, until=until, host=lease.holder.host, expires=lease.expires)
 
 
-def _named(what: str, text: str) -> None:
+def named(what: str, text: str) -> None:
+    """Refuse a blank name."""
     if not text.strip():
         raise ValueError(f"the {what} must not be blank")

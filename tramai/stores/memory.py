@@ -6,14 +6,16 @@ Nothing is shared: another process, and another `Memory`, sees none of it, and a
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
 from msgspec.structs import replace
 
 from ..errors import CheckpointConflict, ConfigurationError, LeaseLost, NotFound, StoreUnavailable
+from ..portable import Bundle, Info, StartKeyTaken
 from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, RunExists, Status
-from . import _rules
+from . import _rules, _whole
 
 
 class _Kept(msgspec.Struct):
@@ -42,10 +44,8 @@ class Memory:
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it; see `Store.create`."""
         _rules.check_new(new, owner, ttl)
-        if self._sealed:
-            raise StoreUnavailable(what="it was opened for reading")
         with self._lock:
-            self._check_open()
+            self._check_takes()
             if new.start_key is not None and new.start_key in self._start_keys:
                 return self._kept(self._start_keys[new.start_key]).run, None
             if new.run_id in self._runs:
@@ -151,7 +151,7 @@ class Memory:
                 kept.run
                 for kept in self._runs.values()
                 if (kept.run.created, kept.run.run_id) < place
-                and status in (None, kept.run.status)
+                and _rules.shown(kept.run, status)
                 and workflow in (None, kept.run.workflow)
                 and (label is None or label in kept.run.labels)
             ]
@@ -171,11 +171,59 @@ class Memory:
             found = [run_id for run_id in self._runs if run_id.endswith(suffix)]
         return tuple(sorted(found, key=lambda run_id: run_id[::-1])[:limit])
 
+    def adopt(self, bundle: Bundle) -> Run:
+        """Take a whole run in; see `Portable.adopt`."""
+        _whole.check_bundle(bundle)
+        run = bundle.run
+        with self._lock:
+            self._check_takes()
+            there = self._runs.get(run.run_id)
+            if there is not None and not _whole.replaces(there.run, run):
+                return there.run
+            if run.start_key is not None:
+                taken_by = self._start_keys.setdefault(run.start_key, run.run_id)
+                if taken_by != run.run_id:
+                    raise StartKeyTaken(key=run.start_key, run_id=taken_by)
+            if bundle.definition is not None:
+                self._definitions.setdefault(run.digest, bundle.definition)
+            done = {record.path for record in bundle.records if record.mark is Mark.COMPLETED}
+            self._runs[run.run_id] = _Kept(run, [*bundle.records], [*bundle.notes], done)
+            return run
+
+    def bury(self, run_id: str, note: Note, *, revision: int, status: Status, now: float) -> Run:
+        """Leave a tombstone; see `Portable.bury`."""
+        with self._lock:
+            run = _whole.buried(self._kept(run_id).run, revision=revision, status=status, now=now)
+            self._runs[run_id] = _Kept(run, [], [replace(note, seq=1)])
+            return run
+
+    def tidy(self) -> int:
+        """Forget definitions that no run has."""
+        with self._lock:
+            self._check_open()
+            used = {kept.run.digest for kept in self._runs.values() if not kept.run.status.tombstone}
+            unused = [self._definitions.pop(digest) for digest in self._definitions.keys() - used]
+        return sum(len(one.canonical) + len(one.text) for one in unused)
+
+    def info(self) -> Info:
+        """How many runs there are; nothing lies anywhere."""
+        with self._lock:
+            self._check_open()
+            counts = Counter(kept.run.status.value for kept in self._runs.values())
+        kind = self.url.partition(":")[0]
+        hint = "nothing is stored there yet" if self._sealed else "nothing of it outlives this process"
+        return Info(kind=kind, url=self.url, runs=dict(counts), hints=(hint,))
+
     def close(self) -> None:
         """Forget everything."""
         with self._lock:
             self._open = False
             self._runs.clear()
+
+    def _check_takes(self) -> None:
+        self._check_open()
+        if self._sealed:
+            raise StoreUnavailable(what="it was opened for reading")
 
     def _check_open(self) -> None:
         if not self._open:

@@ -22,6 +22,7 @@ from . import _sqlite_file as place
 from . import _sqlite_rows as columns
 from . import _sqlite_schema as schema
 from ._sqlite_connection import FAILED, Connection, Failure, public
+from ._sqlite_whole import ADD_NOTE, ADD_RECORD, Whole, ddl, peek
 
 _HEADER = ", ".join([f"run.{name}" for name in columns.RUN] + [f"head.{name}" for name in columns.HEAD])
 _KEYS = "run.id, run.created, CAST(run.run_id AS BLOB)"
@@ -41,18 +42,14 @@ _SET_RUN = f"UPDATE run SET {', '.join(f'{name}=?' for name in columns.RUN[1:])}
 _GO_ON = f"UPDATE head SET last_seq=?, last_note=?, body=?, sum=? {_IF_HELD} AND last_seq=? AND body=?"  # noqa: S608
 
 _KNOWN = 256
-_ADD_RUN = f"INSERT INTO run ({', '.join(columns.RUN)}, reversed) VALUES ({'?, ' * len(columns.RUN)}?)"  # noqa: S608
-_ADD_HEAD = f"INSERT INTO head ({', '.join(columns.HEAD)}, run) VALUES ({'?, ' * len(columns.HEAD)}?)"  # noqa: S608
-_ADD_RECORD = "INSERT INTO record (run, path, slot, value, body, sum) VALUES (?, ?, ?, ?, ?, ?)"
-_ADD_NOTE = "INSERT INTO note (run, seq, body, sum) VALUES (?, ?, ?, ?)"
 
 
-class Sqlite:
+class Sqlite(Whole):
     """A store in one SQLite file, shared by the processes of one host."""
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:
         """Open the file, and make it (and its folder) if need be; NotFound instead with `create=False`."""
-        path = place.default_path(where)
+        path = self._path = place.default_path(where)
         self.url = f"sqlite:{path}"
         self._faults: tuple[Mapping[str, str], ...] = ()
         place.prepare(path, create=create)
@@ -82,12 +79,7 @@ class Sqlite:
             if execute("SELECT 1 FROM run WHERE run_id=?", (new.run_id,)).fetchone() is not None:
                 raise RunExists(run_id=new.run_id)
             run = _rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
-            (key,) = execute("SELECT coalesce(max(id), 0) + 1 FROM run").fetchone()
-            lean = rows.lean(run, self._keep)
-            execute(_ADD_RUN, (*columns.run_row(key, lean), columns.reversed_id(run.run_id)))
-            execute(_ADD_HEAD, (*columns.head_row(lean, rows.head(key, lean, 0, 0)), key))
-            for label in set(new.labels):
-                execute("INSERT INTO label VALUES (?, ?, ?, ?)", (label, run.created, run.run_id, key))
+            self._insert(run)
             self._define(new.definition)
         return run, run.lease
 
@@ -229,6 +221,16 @@ class Sqlite:
         found = self._connection.read(lambda: self._execute(query, (start, start + b"\xff", limit)).fetchall())
         return tuple(columns.unbound(row)[0] for row in found)
 
+    @staticmethod
+    def peek(where: str) -> int | None:
+        """The format of the file at a place; None where there is no store."""
+        return peek(place.default_path(where))
+
+    @staticmethod
+    def ddl(where: str) -> str:
+        """The statements that make an empty file; the same for every place."""
+        return ddl()
+
     def close(self) -> None:
         """Give the file back."""
         self._connection.close()
@@ -288,11 +290,11 @@ class Sqlite:
         execute, key, keep = self._execute, before.key, self._keep
         try:
             for record in change.records:
-                execute(_ADD_RECORD, rows.record_row(key, record, keep))
+                execute(ADD_RECORD, rows.record_row(key, record, keep))
         except sqlite3.IntegrityError:
             raise CheckpointConflict from None  # the path is completed already
         for seq, note in enumerate(change.notes, before.last_note + 1):
-            execute(_ADD_NOTE, rows.note_row(key, replace(note, seq=seq), keep))
+            execute(ADD_NOTE, rows.note_row(key, replace(note, seq=seq), keep))
         if change.definition is not None:
             self._define(change.definition)
 
@@ -370,6 +372,8 @@ def _page_query(filters: tuple[str, ...]) -> str:
     if "label.name" in filters:
         lead, source = "label", "label JOIN run ON run.id=label.run LEFT JOIN head ON head.run=run.id"
     conditions = "".join(f" AND {name}=?" for name in filters)
+    if "run.status" not in filters:
+        conditions += " AND run.status NOT IN ('moved', 'removed')"
     return (
         f"SELECT {{}} FROM {source} WHERE ({lead}.created, {lead}.run_id) < (?, ?){conditions} "  # noqa: S608 (constants)
         f"ORDER BY {lead}.created DESC, {lead}.run_id DESC LIMIT ?"

@@ -10,7 +10,8 @@
             return functools.partial(open_store, store.url)
 
 The suite reads as the specification; its parts are `_store_creating`, `_store_leases`, `_store_journal`,
-`_store_operators`, `_store_pages`, `_store_races`, `_store_processes` and `_store_walk`.
+`_store_operators`, `_store_pages`, `_store_races`, `_store_processes`, `_store_walk` and `_store_whole`. The last
+is about `tramai.portable.Portable`, and skipped for a store without it.
 """
 
 # ruff: noqa: E402 (pytest must be told before the parts are imported, or their asserts explain nothing)
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import pytest
 
-_PARTS = ("creating", "leases", "journal", "operators", "pages", "races", "processes", "walk")
+_PARTS = ("creating", "leases", "journal", "operators", "pages", "races", "processes", "walk", "whole")
 pytest.register_assert_rewrite(*(f"{__package__}._store_{part}" for part in _PARTS))
 
 from ._store_creating import Creating
@@ -34,6 +35,7 @@ from ._store_walk import Walk
 
 __all__ = ["Opener", "StoreContract"]
 
+from ._store_whole import Whole
 
-class StoreContract(Creating, Leases, Journal, Operators, Pages, Races, Processes, Walk):
+class StoreContract(Creating, Leases, Journal, Operators, Pages, Races, Processes, Walk, Whole):
     """Everything a store promises. Override `make_store`, and `opener` if processes can share the store."""
