@@ -1,0 +1,296 @@
+"""What the stores whose runs are folders share: turns, handles, leases, and looking runs up.
+
+A subclass says how a run's folder is made, read and written to; everything else of `tramai.store.Store` is here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from ..errors import CheckpointConflict, CheckpointCorrupt, LeaseLost, NotFound, StoreUnavailable
+from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, RunExists
+from . import _rules
+from ._files import FlushFailed, Folder, Lock, locked, public
+from ._folder_pages import Pages
+from ._folder_place import Place, place_of
+from ._folder_run import Kept, Reading
+
+_T = TypeVar("_T")
+
+_KNOWN = 48
+"""Runs kept open for writing at a time; each has a few file handles."""
+
+
+class FolderStore(Pages):
+    """A store in a folder, with a folder for each run."""
+
+    def __init__(self, where: str = "", *, create: bool = True) -> None:
+        """Open the folder, and make it if need be; NotFound instead with `create=False`."""
+        super().__init__()
+        path, layout = place_of(where, self.KIND)
+        self.url = f"{self.KIND.name}:{path}" + (f"?layout={layout}" if layout else "")
+        self._mutex = threading.Lock()
+        self._kept: dict[str, Kept] = {}
+        self._failed = False
+        self._open = True
+        try:
+            self._place = Place(path, self.KIND, layout, create=create)
+        except OSError as error:
+            raise public(error) from None
+
+    # What a subclass says.
+
+    def _make(self, folder: Folder, run: Run, definition: Definition) -> Kept:
+        """Write the first content of a run into its folder, flushed but for the folder itself."""
+        raise NotImplementedError
+
+    def _writable(self, folder: Folder, run_id: str) -> Kept:
+        """Open a run for writing."""
+        raise NotImplementedError
+
+    def _started(self, key: str) -> str | None:
+        """The id of the run that a start key has started."""
+        raise NotImplementedError
+
+    def _announce(self, new: NewRun) -> Definition:
+        """In the turn of its maker, before a run gets its name: make durable what leads to it.
+
+        The definition to keep with it: the first source of its digest.
+        """
+        raise NotImplementedError
+
+    def _define(self, definition: Definition) -> Definition:
+        """Before a run goes on with another definition: the one to keep with it, likewise."""
+        raise NotImplementedError
+
+    # The store.
+
+    def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
+        """Make the run and claim it; see `Store.create`."""
+        _rules.check_new(new, owner, ttl)
+        with self._guarded(write=True), self._place.turn():
+            started = None if new.start_key is None else self._started(new.start_key)
+            if started is not None:
+                self._place.folder.flush()  # its maker may have been killed before that
+                with self._find(started) as folder, self._reading(folder, started) as reading:
+                    return reading.run(), None
+            if self._place.taken(new.run_id):
+                raise RunExists(run_id=new.run_id)
+            run = _rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
+            definition = self._announce(new)
+            with self._place.staged() as stage:
+                kept = self._make(stage.folder, run, definition)
+                stage.publish(new.run_id, run.workflow)
+            self._adopt(kept)
+        return run, run.lease
+
+    def claim(self, run_id: str, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
+        """Take the lease; see `Store.claim`."""
+        _rules.check_claim(run_id, owner, ttl)
+        with self._writing(run_id) as kept:
+            before = kept.run.status
+            run, lease = _rules.claimed(kept.run, owner=owner, holder=holder, ttl=ttl, now=now)
+            kept.append(run, (), (), None)
+            return replace(kept.whole(), status=before), lease
+
+    def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
+        """Extend the lease from now; see `Store.renew`."""
+        _rules.check_ttl(ttl)
+        with self._leased(lease) as kept:
+            renewed = _rules.renewed(kept.run.lease, lease, ttl=ttl, now=now)
+            kept.append(replace(kept.run, lease=renewed), (), (), None)
+            return renewed
+
+    def release(self, lease: Lease, *, now: float) -> None:
+        """Give the lease back; see `Store.release`."""
+        with contextlib.suppress(NotFound), self._writing(lease.run_id) as kept:
+            if _rules.gives_back(kept.run.lease, lease, now=now):
+                kept.append(replace(kept.run, lease=None), (), (), None)
+
+    def commit(self, lease: Lease, change: Change) -> int:
+        """Apply a change under the lease; see `Store.commit`."""
+        new = self._defined(change)
+        with self._leased(lease) as kept:
+            if not _rules.current(kept.run.lease, lease, change.now):
+                raise LeaseLost
+            return self._apply(kept, _rules.changed(kept.run, change), change, new)
+
+    def amend(self, run_id: str, *, revision: int, change: Change) -> int:
+        """Apply an operator's change; see `Store.amend`."""
+        new = self._defined(change)
+        with self._writing(run_id) as kept:
+            return self._apply(kept, _rules.amended(kept.run, revision=revision, change=change), change, new)
+
+    def request_cancel(self, run_id: str, note: Note, *, now: float) -> Run:
+        """Record the wish to cancel; see `Store.request_cancel`."""
+        with self._writing(run_id) as kept:
+            self._apply(kept, _rules.cancelled(kept.run, now=now), Change(now=now, notes=(note,)))
+            return kept.whole()
+
+    def cancel_requested(self, run_id: str) -> bool:
+        """Whether somebody wants it cancelled."""
+        return self._look(run_id, lambda reading: reading.header().cancel_requested)
+
+    def get(self, run_id: str) -> Run:
+        """The header, checked."""
+        return self._look(run_id, lambda reading: reading.run())
+
+    def journal(self, run_id: str) -> tuple[Record, ...]:
+        """All records in order, each checked, and none missing."""
+        return self._look(run_id, lambda reading: reading.records())
+
+    def notes(self, run_id: str) -> tuple[Note, ...]:
+        """The event list in order, checked likewise."""
+        return self._look(run_id, lambda reading: reading.notes())
+
+    def close(self) -> None:
+        """Give the folder back."""
+        with self._mutex:
+            if not self._open:
+                return
+            self._open = False
+            kept, self._kept = self._kept, {}
+        for one in kept.values():
+            with one.mutex:
+                one.close()
+        self._place.close()
+
+    # Writing.
+
+    @contextmanager
+    def _guarded(self, *, write: bool = False) -> Iterator[None]:
+        """Failures of files by their public names. After a failed flush this store writes nothing any more."""
+        if not self._open:
+            raise StoreUnavailable(what="it is closed")
+        if write and self._failed:
+            raise StoreUnavailable(what="the disk failed in an earlier write", hint="resume when the disk is sound")
+        try:
+            yield
+        except FlushFailed as error:
+            self._failed = True
+            raise public(error) from None
+        except OSError as error:
+            raise public(error) from None
+
+    @contextmanager
+    def _writing(self, run_id: str) -> Iterator[Kept]:
+        """The only one, among threads and processes, who writes to a run meanwhile; what others wrote is known."""
+        with self._guarded(write=True):
+            while True:
+                if not self._open:
+                    raise StoreUnavailable(what="it is closed")
+                kept = self._opened(run_id)
+                with kept.mutex:
+                    lock = kept.lock
+                    if lock is None:
+                        continue  # somebody closed it meanwhile
+                    with locked(lock):
+                        if kept.gone():
+                            self._forget(kept)
+                            continue
+                        kept.refresh()
+                        yield kept
+                        return
+
+    @contextmanager
+    def _leased(self, lease: Lease) -> Iterator[Kept]:
+        """Likewise, of a lease: where there is no run, there is no lease."""
+        with contextlib.ExitStack() as stack:
+            try:
+                kept = stack.enter_context(self._writing(lease.run_id))
+            except NotFound:
+                raise LeaseLost from None
+            yield kept
+
+    def _defined(self, change: Change) -> Definition | None:
+        """The definition of a change, kept already: who makes runs never waits for who writes to one."""
+        if change.definition is None:
+            return None
+        with self._guarded(write=True):
+            return self._define(change.definition)
+
+    def _apply(self, kept: Kept, after: Run, change: Change, new: Definition | None = None) -> int:
+        """Check everything first, then write."""
+        _rules.follows(kept.last_seq, change.records)
+        done = [record.path for record in change.records if record.mark is Mark.COMPLETED]
+        if done and (len(set(done)) < len(done) or not kept.completed().isdisjoint(done)):
+            raise CheckpointConflict
+        notes = tuple(replace(note, seq=seq) for seq, note in enumerate(change.notes, kept.last_note + 1))
+        kept.append(after, change.records, notes, new)
+        return after.revision
+
+    def _opened(self, run_id: str) -> Kept:
+        with self._mutex:
+            kept = self._kept.pop(run_id, None)
+            if kept is not None:
+                self._kept[run_id] = kept  # the last used stands last
+                return kept
+        folder = self._find(run_id)
+        try:
+            self._place.folder.flush()  # its maker may have been killed before that
+            kept = self._writable(folder, run_id)
+        except BaseException:
+            folder.close()
+            raise
+        return self._adopt(kept)
+
+    def _adopt(self, kept: Kept) -> Kept:
+        """Keep a run open; when there are too many, the one that was longest not used is closed."""
+        with self._mutex:
+            there = self._kept.get(kept.run_id)
+            if there is not None:
+                kept.close()
+                return there
+            self._kept[kept.run_id] = kept
+            idle = next((one for one in self._kept.values() if not one.mutex.locked()), kept)
+            if len(self._kept) > _KNOWN and idle is not kept and idle.mutex.acquire(blocking=False):
+                del self._kept[idle.run_id]
+                idle.close()
+                idle.mutex.release()
+        return kept
+
+    def _forget(self, kept: Kept) -> None:
+        with self._mutex:
+            if self._kept.get(kept.run_id) is kept:
+                del self._kept[kept.run_id]
+        kept.close()
+
+    # Reading.
+
+    def _find(self, run_id: str) -> Folder:
+        folder = self._place.find(run_id)
+        if folder is None:
+            raise NotFound(kind="run", name=run_id)
+        if not self._place.is_run(folder):
+            folder.close()
+            raise NotFound(kind="run", name=run_id)
+        return folder
+
+    def _look(self, run_id: str, work: Callable[[Reading], _T]) -> _T:
+        """Do reading work. What looks wrong is looked at again under the lock: somebody may have been writing."""
+        with self._guarded(), self._find(run_id) as folder:
+            try:
+                with self._reading(folder, run_id) as reading:
+                    return work(reading)
+            except CheckpointCorrupt:
+                lock = self._lock_to_read(folder)
+                if lock is None:
+                    raise
+            try:
+                with locked(lock), self._reading(folder, run_id) as reading:
+                    return work(reading)
+            finally:
+                lock.close()
+
+    @staticmethod
+    def _lock_to_read(folder: Folder) -> Lock | None:
+        with contextlib.suppress(OSError):
+            return Lock(folder.open("lock", os.O_RDONLY))
+        return None

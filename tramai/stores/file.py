@@ -1,0 +1,148 @@
+"""`file:DIR`: a folder per run with an append-only journal, for one host without a database.
+
+A commit is one append and one flush, whatever the length of the journal. A write is accepted only under the lock of
+the run and, checked in the same turn, the writer's fence, token and time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import ClassVar, TypeVar
+
+import msgspec
+
+from ..errors import CheckpointCorrupt, NotFound
+from ..store import Definition, NewRun, Record, Run
+from ._file_journal import corrupt
+from ._file_run import JOURNAL, Journal, Read, birth, claimed_id
+from ._files import Folder
+from ._folder_place import Kind
+from ._folder_run import Kept, Reading
+from ._folder_store import FolderStore
+from ._sealed import noun_of, seal, text_of, unseal
+from ._segments import segment
+from ._segments import text_of as id_of
+
+_KEYS, _DEFINITIONS = ".keys", ".definitions"
+_T = TypeVar("_T")
+
+
+class Started(msgspec.Struct, frozen=True):
+    """Which run a start key has started."""
+
+    key: str
+    run_id: str
+
+
+class File(FolderStore):
+    """A store of plain files, shared by the processes of one host."""
+
+    KIND: ClassVar[Kind] = Kind(name="file", default=".tramai/runs", main=JOURNAL, folders=(_KEYS, _DEFINITIONS))
+
+    def journal(self, run_id: str) -> tuple[Record, ...]:
+        """All records in order, each checked, and none missing."""
+
+        def work(reading: Reading) -> tuple[Record, ...]:
+            records = reading.records()
+            with self._mutex:
+                kept = self._kept.get(run_id)
+            if isinstance(kept, Journal) and isinstance(reading, Read) and kept.mutex.acquire(blocking=False):
+                kept.knows_completed(reading.length, reading.paths)
+                kept.mutex.release()
+            return records
+
+        return self._look(run_id, work)
+
+    def definition(self, digest: str) -> Definition:
+        """The source first kept for a digest."""
+        with self._guarded(), self._place.folder.child(_DEFINITIONS) as folder:
+            try:
+                found = _sealed(folder, segment(digest), Definition)
+            except FileNotFoundError:
+                raise NotFound(kind="definition", name=digest) from None
+        if found is None or found.digest != digest:
+            raise CheckpointCorrupt(what=f"the definition {digest} is damaged")
+        return found
+
+    def _make(self, folder: Folder, run: Run, definition: Definition) -> Kept:
+        return Journal.begun(folder, run)
+
+    def _writable(self, folder: Folder, run_id: str) -> Kept:
+        return Journal.opened(folder, run_id)
+
+    def _reading(self, folder: Folder, run_id: str) -> Reading:
+        return Read(folder, run_id)
+
+    def _birth(self, folder: Folder, name: str) -> tuple[float, str]:
+        run_id = id_of(name)
+        return (run_id is not None and birth(folder, run_id)) or super()._birth(folder, name)
+
+    def _glance(self, folder: Folder, name: str) -> Run:
+        run_id = id_of(name)
+        if run_id is None:
+            run_id = claimed_id(folder, name)
+        if segment(run_id) != name:
+            raise corrupt(name, "its folder holds another run")
+        with Read(folder, run_id) as reading:
+            return reading.header()
+
+    def _started(self, key: str) -> str | None:
+        with self._place.folder.child(_KEYS) as folder:
+            try:
+                found = _sealed(folder, segment(key), Started)
+            except FileNotFoundError:
+                return None
+        if found is None or found.key != key:
+            return self._search(key)
+        # Who wrote it may have been killed before the run was there, and its id may be another run's since.
+        run = self._header_of(found.run_id)
+        return found.run_id if run is not None and run.start_key == key else None
+
+    def _search(self, key: str) -> str | None:
+        """The run of a start key whose file is damaged, by the headers of all runs; they must all be readable."""
+        for group, name in self._place.each():
+            with self._place.child(group, name) as folder:
+                run = self._glance(folder, name)
+            if run.start_key == key:
+                return run.run_id
+        return None
+
+    def _header_of(self, run_id: str) -> Run | None:
+        with contextlib.suppress(NotFound), self._find(run_id) as folder, Read(folder, run_id) as reading:
+            return reading.header()
+        return None
+
+    def _announce(self, new: NewRun) -> Definition:
+        self._keep_definition(new.definition)
+        if new.start_key is not None:
+            with self._place.folder.child(_KEYS) as folder:
+                line, _ = seal(text_of(Started(new.start_key, new.run_id)))
+                folder.replace(segment(new.start_key), line)
+        return new.definition
+
+    def _define(self, definition: Definition) -> Definition:
+        with self._place.turn():
+            self._keep_definition(definition)
+        return definition
+
+    def _keep_definition(self, definition: Definition) -> None:
+        name = segment(definition.digest)
+        with self._place.folder.child(_DEFINITIONS) as folder:
+            found = None
+            with contextlib.suppress(FileNotFoundError):
+                found = _sealed(folder, name, Definition)
+            if found is None:
+                folder.replace(name, seal(text_of(definition))[0])
+            else:
+                folder.flush()  # its maker may have been killed before that
+
+
+def _sealed(folder: Folder, name: str, kind: type[_T]) -> _T | None:
+    """What a file holds in one sealed line; None when it is damaged."""
+    line = unseal(folder.read(name))
+    if line is None:
+        return None
+    try:
+        return noun_of(line.payload, kind)
+    except ValueError:
+        return None
