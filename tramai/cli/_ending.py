@@ -55,7 +55,7 @@ def failure(session: Session, finished: RunFinished, tally: Tally, plan: Plan | 
     code = _CODES.get(str(error.get("type")), "TRM401")
     facts = [("step", _facts(path, error, tally.failed.get(path)))] if path else []
     log = _log(store, finished.run_id, path)
-    if log:
+    if log and os.path.exists(log):
         facts.append(("log", _near(log)))
     tail = _tail(log)
     if tail:
