@@ -16,8 +16,16 @@ def last_lines(path: str, count: int | None) -> list[str]:
             content = file.read() if count is None else _end(file, count)
     except OSError:
         return []
-    lines = content.decode("utf-8", "replace").splitlines()
+    found = content.split(b"\n")
+    if not found[-1]:
+        found.pop()
+    lines = [_line(line) for line in found]
     return lines if count is None else lines[-count:] if count else []
+
+
+def _line(content: bytes) -> str:
+    """A line as a terminal leaves it: a carriage return begins it again, so a progress bar is one line."""
+    return content.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
 
 
 def _end(file: object, count: int) -> bytes:
@@ -55,5 +63,5 @@ class Follower:
         *whole, self._rest = (self._rest + found).split(b"\n")
         if last and self._rest:
             whole.append(self._rest)
-        lines = [line.decode("utf-8", "replace").rstrip("\r") for line in whole]
+        lines = [_line(line) for line in whole]
         return lines[-self._tail :] if first and self._tail else [] if first and self._tail == 0 else lines

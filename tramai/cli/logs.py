@@ -42,7 +42,7 @@ def command(
 
     RUN is an id, the end of one, @last, @last:WORKFLOW or @failed. STEP is a path
     as `tramai show` prints it, or a step's id for all its paths. Control
-    characters are shown as \\xNN.
+    characters are shown as \\xNN; of a line that was overwritten, the end is.
 
     Exit status: 0 printed, 4 no such run or step.
     """
@@ -66,7 +66,7 @@ def command(
     for log in logs:
         if len(logs) > 1:
             session.out.line(session.out.paint(f"== {safe(log.path)}, attempt {log.attempt}", "bold"))
-        for line in (log.text or "").splitlines():
+        for line in (log.text or "").split("\n")[:-1]:
             session.out.line(safe(line))
     if not logs:
         session.note("no logs: steps that start no process write none")
