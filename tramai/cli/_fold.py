@@ -10,10 +10,10 @@ from msgspec import UNSET
 
 from ..store import Mark, Note, Record
 from ._documents import Attempt, Happening, StepView
+from ._standing import Standing
 from ._tally import id_of
 
 _STATUS = {
-    Mark.STARTED: "running",
     Mark.COMPLETED: "succeeded",
     Mark.FAILED: "failed",
     Mark.CANCELLED: "cancelled",
@@ -22,15 +22,15 @@ _STATUS = {
 }
 
 
-def steps(records: Sequence[Record]) -> list[StepView]:
-    """Every path in the order in which it was first touched."""
+def steps(records: Sequence[Record], standing: Standing) -> list[StepView]:
+    """Every path in the order in which it was first touched; those without an end stand as their run lets them."""
     paths: dict[str, list[Record]] = {}
     for record in records:
         paths.setdefault(record.path, []).append(record)
-    return [_step(path, found) for path, found in paths.items()]
+    return [_step(path, found, standing.of_open_step(path)) for path, found in paths.items()]
 
 
-def _step(path: str, records: list[Record]) -> StepView:
+def _step(path: str, records: list[Record], open_as: str) -> StepView:
     told = [record for record in records if record.mark is not Mark.DECIDED]
     last = told[-1] if told else records[-1]
     end = next((record for record in told if record.mark is Mark.COMPLETED), None)
@@ -42,13 +42,13 @@ def _step(path: str, records: list[Record]) -> StepView:
         path=path,
         id=id_of(path),
         verb=last.verb,
-        status=_STATUS[last.mark] if told else "running",
+        status=_STATUS.get(last.mark, open_as),
         output=json.loads(end.value) if end is not None and end.value is not None else None,
-        attempts=[_attempt(number, found) for number, found in sorted(attempts.items())],
+        attempts=[_attempt(number, found, open_as) for number, found in sorted(attempts.items())],
     )
 
 
-def _attempt(number: int, records: list[Record]) -> Attempt:
+def _attempt(number: int, records: list[Record], open_as: str) -> Attempt:
     last = records[-1]
     started = next((record.started for record in records if record.started is not None), None)
     if started is None:
@@ -57,7 +57,7 @@ def _attempt(number: int, records: list[Record]) -> Attempt:
     code = error.get("exit_code") if isinstance(error, dict) else None
     return Attempt(
         attempt=number,
-        status=_STATUS[last.mark],
+        status=_STATUS.get(last.mark, open_as),
         started=started,
         ended=None if last.mark is Mark.STARTED else last.at,
         worker=last.worker,

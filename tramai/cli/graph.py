@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,8 +55,10 @@ def _plan(session: Session, target: str) -> tuple[Plan, dict[str, str] | None]:
         return plan_of(session, target), None
     from ..engine import restore
     from . import _fold, _select
+    from ._standing import Standing
 
     store = session.looking()
     run_id = session.run_id = _select.find(store, target)
-    views = _fold.steps(store.journal(run_id))
-    return restore(store, store.get(run_id)), {view.id: view.status for view in views}
+    run = store.get(run_id)
+    views = _fold.steps(store.journal(run_id), Standing(run, time.time()))
+    return restore(store, run), {view.id: view.status for view in views}

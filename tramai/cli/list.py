@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,7 @@ from ._clockface import stamp, took
 from ._glyphs import glyph, word
 from ._group import verb
 from ._session import Session
+from ._standing import Standing
 from ._terminal import Terminal, cells, fit, pad, safe
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ def command(
 ) -> int:
     """List runs, newest first. Where nothing was ever run, the list is empty.
 
-    The first column is what the other commands take as RUN.
+    The first column is what the other commands take as RUN. A run whose runner is
+    gone is `interrupted`; --status running finds it too.
 
     Exit status: 0 listed, 7 store unusable.
     """
@@ -68,6 +71,10 @@ def _problem(fault: Mapping[str, str]) -> str:
     return "; ".join(str(value) for key, value in fault.items() if key != "run_id")
 
 
+def _stands(run: Run) -> str:
+    return Standing(run, time.time()).word
+
+
 def _summary(run: Run) -> Summary:
     from ._documents import Summary
 
@@ -75,7 +82,7 @@ def _summary(run: Run) -> Summary:
         run_id=run.run_id,
         workflow=run.workflow,
         version=run.version,
-        status=run.status.value,
+        status=_stands(run),
         step=run.step,
         started=run.created,
         ended=run.finished,
@@ -88,19 +95,19 @@ def _table(terminal: Terminal, runs: tuple[Run, ...]) -> list[str]:
     if not runs:
         return []
     ids = max(cells(safe(short(run.run_id))) for run in runs)
-    states = max(len(run.status.value) for run in runs)
+    standings = [_stands(run) for run in runs]
+    states = max(map(len, standings))
     fixed = ids + 2 + 2 + states + 2 + 16 + 2 + 8 + 2
     names = max(cells(safe(run.workflow)) for run in runs)
     names = min(names, max(terminal.width - fixed, 12)) if terminal.tty else min(names, 40)
-    return [_row(terminal, run, ids, states, names) for run in runs]
+    return [_row(terminal, run, stands.ljust(states), ids, names) for run, stands in zip(runs, standings, strict=True)]
 
 
-def _row(terminal: Terminal, run: Run, ids: int, states: int, names: int) -> str:
+def _row(terminal: Terminal, run: Run, stands: str, ids: int, names: int) -> str:
     ended = run.finished if run.finished is not None else run.updated
     long = took(max(ended - run.created, 0.0))
     where = safe(run.step or "") if run.status not in (Status.COMPLETED, Status.CANCELLED) else ""
     name = pad(fit(safe(run.workflow), names, terminal.ellipsis), names)
-    head = (
-        f"{pad(safe(short(run.run_id)), ids)}  {glyph(terminal, run.status.value)} {word(terminal, run.status, states)}"
-    )
+    sign, said = glyph(terminal, stands.rstrip()), word(terminal, stands.rstrip(), len(stands))
+    head = f"{pad(safe(short(run.run_id)), ids)}  {sign} {said}"
     return f"{head}  {name}  {stamp(run.created)}  {long:>7}  {where}".rstrip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -48,14 +49,16 @@ def view_of(store: Store, run: Run) -> RunView:
     """A run as its document shows it."""
     from . import _fold
     from ._documents import RunView
+    from ._standing import Standing
 
+    standing = Standing(run, time.time())
     records = store.journal(run.run_id)
     return RunView(
         run_id=run.run_id,
         workflow=run.workflow,
         version=run.version,
         digest=run.digest,
-        status=run.status.value,
+        status=standing.word,
         file=run.file,
         cwd=run.cwd,
         inputs=json.loads(run.inputs),
@@ -69,7 +72,7 @@ def view_of(store: Store, run: Run) -> RunView:
         wake_at=run.wake_at,
         owner=run.lease.owner if run.lease is not None else None,
         step=run.step,
-        steps=_fold.steps(records),
+        steps=_fold.steps(records, standing),
         events=_fold.events(store.notes(run.run_id)),
     )
 
@@ -114,12 +117,13 @@ def _header(view: RunView, verbose: bool) -> list[tuple[str, str]]:
         found.append(("file", safe(view.file)))
     if view.labels:
         found.append(("labels", safe(", ".join(view.labels))))
-    if view.owner and view.status == "running":
-        found.append(("owner", safe(view.owner)))
+    if view.owner and view.status in ("running", "interrupted"):
+        gone = ", which is gone" if view.status == "interrupted" else ""
+        found.append(("owner", safe(view.owner) + gone))
     if view.wake_at is not None:
         found.append(("wakes", stamp(view.wake_at)))
     run = short(view.run_id)
-    if view.status in ("failed", "sleeping", "waiting", "ready"):
+    if view.status in ("failed", "sleeping", "waiting", "ready", "interrupted"):
         found.append(("next", f"tramai resume {safe(run)}"))
     for step in view.steps if view.status == "blocked" else []:
         if step.status == "unknown":
