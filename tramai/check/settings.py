@@ -18,6 +18,11 @@ from .references import ROOTS
 from .scene import Entry, Scene
 
 _RESERVED = frozenset({*ROOTS, "result", "error", "loop"})
+_UNTIMED = {
+    "delay": "it ends at its instant, which is fixed when it begins; `limits.timeout` counts running time only",
+    "gate": "a condition is decided at once",
+}
+"""Verbs that a `timeout` would say nothing about."""
 _WORDS = frozenset(("true", "false", "none", "null", "not", "and", "or", "in", "is", "if", "else", "for"))
 
 
@@ -41,6 +46,11 @@ def times(scene: Scene) -> Iterator[Problem]:
     for at, seconds in places:
         if seconds is not None and seconds <= 0:
             yield scene.problem("TRM350", "a timeout of 0 leaves no time", at, hint="take it out for no limit")
+    for entry in scene.entries:
+        if entry.node.timeout is not None and entry.node.verb in _UNTIMED:
+            verb, at = entry.node.verb, (*entry.node.at, "timeout")
+            message = f"a `{verb}` takes no `timeout`"
+            yield scene.problem("TRM360", message, at, hint=f"take it out: {_UNTIMED[verb]}", key=True)
 
 
 def retries(scene: Scene) -> Iterator[Problem]:
