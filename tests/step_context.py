@@ -69,6 +69,9 @@ class StepContext:
     def output(self, stream: str, text: str) -> None:
         pass
 
+    def signal(self, name: str, **attributes: Any) -> None:
+        pass
+
 
 async def result_of(step: Step, ctx: StepContext | None = None) -> Any:
     """The full record of a step that succeeds."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .codec import Json
-from .event import StepOutput
+from .event import Attribute, StepOutput
 from .expression import Condition, Expression, Template, Value, evaluate, render_text, test
 from .interrupt import Interrupt
 from .step import Node
@@ -74,8 +74,12 @@ class StepContext:
 
     def output(self, stream: str, text: str) -> None:
         """Show a piece of a child's output."""
-        if self._host.observers:
-            self._host.emit(StepOutput(path=self.path, stream=stream, text=self._host.redactor.text(text)))
+        if self._host.audience.observers:
+            self._host.audience.tell(StepOutput(path=self.path, stream=stream, text=self._host.redactor.text(text)))
+
+    def signal(self, name: str, **attributes: Attribute) -> None:
+        """Tell those who listen."""
+        self._host.audience.signal_of(name, self._node.id, self.path, self.attempt, attributes)
 
     def close(self) -> None:
         """Give the attempt's own interrupt back."""

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import recovery, secret
+from .audience import Audience
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
-from .errors import NotInThatState, OutcomeUnknown
+from .errors import LeaseHeld, NotInThatState, OutcomeUnknown
 from .event import Observer
 from .plan import Plan
 from .redact import Redactor
 from .session import Options, Result, Session, exit_status, user
-from .store import Holder, NewRun, Record, Run, Status, Store
+from .store import Holder, Lease, NewRun, Record, Run, Status, Store
 
 if TYPE_CHECKING:
     from .diff import Difference
@@ -55,7 +56,9 @@ def run(
     record, lease = store.create(new, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
     if lease is None:
         return standing(record, resumed=False)
-    session = Session(plan, record, lease, (), store, observers, options, clock, secrets, sent)
+    audience = Audience(observers, record.run_id)
+    _claimed(audience, lease)
+    session = Session(plan, record, lease, (), store, audience, options, clock, secrets, sent)
     return session.carry(resumed=False)
 
 
@@ -97,9 +100,23 @@ def resume(
     secrets = secret.resolve(plan.workflow.secrets, base=found.cwd)
     sent = time.monotonic()
     holder = Holder.here()
-    before, lease = store.claim(run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
+    audience = Audience(observers, run_id)
+    try:
+        before, lease = store.claim(run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
+    except LeaseHeld as held:
+        audience.signal("lease.conflict", owner=_owner(holder), code=held.code)
+        raise
+    _claimed(audience, lease)
     records = store.journal(run_id)
-    session = Session(plan, before, lease, records, store, observers, options, clock, secrets, sent)
+    audience.signal(
+        "checkpoint.loaded",
+        revision=before.revision,
+        fence=lease.fence,
+        records=len(records),
+        step_executions=before.step_executions,
+        definition_digest=before.digest,
+    )
+    session = Session(plan, before, lease, records, store, audience, options, clock, secrets, sent)
     if changed:
         session.adopt(changed)
     return session.carry(resumed=True)
@@ -149,6 +166,10 @@ def new_id(clock: Clock) -> str:
     value = millis << 80 | 0x7 << 76 | (noise >> 68) << 64 | 0b10 << 62 | noise & ((1 << 62) - 1)
     text = f"{value:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _claimed(audience: Audience, lease: Lease) -> None:
+    audience.signal("lease.claimed", owner=lease.owner, fence=lease.fence, expires_at=lease.expires)
 
 
 def _owner(holder: Holder) -> str:

@@ -78,9 +78,32 @@ class RunFinished(Event, frozen=True, kw_only=True, tag="run.finished"):
     duration: float = 0.0
 
 
+Attribute = str | int | float | None
+"""A value that a signal may carry: an id, a count, a size, a code, a digest."""
+
+
+class Signal(msgspec.Struct, frozen=True):
+    """One thing that a run did, for logs and metrics: `tramai.workflow.step.completed` and its attributes.
+
+    `signals.NAMES` lists every name with its attributes. None of them holds a payload, a URL, a command or the text
+    of a failure.
+    """
+
+    name: str
+    attributes: dict[str, Attribute]
+
+
 class Observer(Protocol):
     """Anything that can be called with an event; what it raises never reaches the run."""
 
     def __call__(self, event: Event, /) -> None:
         """See one event."""
+        ...
+
+
+class Listener(Protocol):
+    """Anything with a method `signal`; given among the observers, callable or not, it gets the signals of the run."""
+
+    def signal(self, signal: Signal, /) -> None:
+        """See one signal, on whatever thread it came up; what is raised here never reaches the run."""
         ...

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
+from .audience import Audience
 from .clock import Clock
 from .codec import Json, NotJson, decode, encode
 from .context import StepContext
 from .driver import Driver, Interrupted, Loop
-from .event import Event, Observer, StepFinished, StepRetrying, StepStarted
 from .expression import ExpressionError, Missing
 from .interpreter import StepFailed, Suspended, View, failure, finish
 from .interrupt import Interrupt
@@ -42,7 +42,7 @@ class StoreHost:
         clock: Clock,
         interrupt: Interrupt,
         hurry: Interrupt,
-        observers: Sequence[Observer],
+        audience: Audience,
         redactor: Redactor,
         env: Mapping[str, str],
         logs: str | None,
@@ -64,7 +64,7 @@ class StoreHost:
         self.wait = wait
         self.run_deadline = run_deadline
         self.limit = plan.workflow.limits.max_parallel_branches
-        self.observers = observers
+        self.audience = audience
         self.looped = isinstance(driver, Loop)
         self._worker = journal.lease.owner
         self._fence = journal.lease.fence
@@ -85,7 +85,7 @@ class StoreHost:
             view = View(
                 "succeeded", decode(record.value) if record.value is not None else None, past.attempts, duration
             )
-        self._over(node, path, record.attempt, "replayed", 0.0)
+        self.audience.over(node, path, record.attempt, "replayed", 0.0)
         return view
 
     def begun(self, path: str) -> bool:
@@ -96,14 +96,12 @@ class StoreHost:
         """Record a skipped step; like a pure step's, its record waits for company."""
         self.journal.add(self._record(node.verb, path, Mark.SKIPPED, 0))
         await self._durable(pure=True)
-        self._over(node, path, 0, "skipped", 0.0)
+        self.audience.over(node, path, 0, "skipped", 0.0)
 
     def opened(self, node: Node, path: str) -> None:
         """A control step begins."""
         self._opened[path] = self.clock.now()
-        if self.observers:
-            at = self._opened[path]
-            self.emit(StepStarted(path=path, id=node.id, verb=node.verb, attempt=1, at=at))
+        self.audience.started(node, path, 1, self._opened[path])
 
     async def closed(self, node: Node, path: str, output: Json, saves: Mapping[str, Json]) -> View:
         """Record the end of a control step."""
@@ -114,7 +112,7 @@ class StoreHost:
         """A control step ends as failed; the journal already has the leaf that failed."""
         began = self._opened.pop(path, None)
         duration = self.clock.now() - began if began is not None else 0.0
-        self._over(node, path, 1, "failed", duration, error=error)
+        self.audience.over(node, path, 1, "failed", duration, error=error)
 
     async def once(self, path: str, verb: str, make: Callable[[], Json]) -> Any:
         """A decision: journaled with the next commit, so before anything that follows from it."""
@@ -158,10 +156,7 @@ class StoreHost:
                 await self._fail(node, path, attempt, began, failed, error.usage)
                 if again is None:
                     raise failed from error
-                retrying = StepRetrying(
-                    path=path, id=node.id, verb=node.verb, attempt=attempt, delay=again, error=failed.error
-                )
-                self.emit(retrying)
+                self.audience.retrying(node, path, attempt, again, failed.error)
                 await self.driver.sleep(again)
 
     # One attempt.
@@ -178,10 +173,9 @@ class StoreHost:
                 )
             )
             await self._durable(pure=False)
-        if self.observers:
-            self.emit(StepStarted(path=path, id=node.id, verb=node.verb, attempt=attempt, at=began))
         ctx = StepContext(self, node, path, attempt, scope)
         try:
+            self.audience.started(node, path, attempt, began)
             outcome = await self._outcome(node, ctx)
             if isinstance(outcome, Reject):
                 raise StepError("rejected", self.redactor.text(outcome.reason), details=outcome.details)
@@ -203,7 +197,7 @@ class StoreHost:
         finally:
             ctx.close()
         pure = node.step.pure() and "[" in path
-        note = node.step.note(outcome.result) if self.observers else None
+        note = node.step.note(outcome.result) if self.audience.observers else None
         return await self._complete(node, path, attempt, began, output, saves, outcome.usage, pure=pure, note=note)
 
     async def _outcome(self, node: Node, ctx: StepContext) -> Outcome:
@@ -259,7 +253,7 @@ class StoreHost:
         await self._durable(pure=pure)
         if self.redactor.active:
             output = decode(value)
-        self._over(node, path, attempt, "succeeded", now - began, note=note)
+        self.audience.over(node, path, attempt, "succeeded", now - began, note=note)
         return View("succeeded", output, attempt, now - began)
 
     async def _fail(
@@ -280,7 +274,7 @@ class StoreHost:
             )
         )
         await self._durable(pure=False)
-        self._over(node, path, attempt, "failed", self.clock.now() - began, error=failed.error)
+        self.audience.over(node, path, attempt, "failed", self.clock.now() - began, error=failed.error)
 
     def _cancelled(self, node: Node, path: str, attempt: int, began: float) -> None:
         """Written with the run's last commit: nothing may be awaited while the walk is torn down."""
@@ -288,7 +282,7 @@ class StoreHost:
         if reason != "lease_lost":
             error = encode({"type": "cancelled", "message": f"stopped: {reason}", "step": node.id, "path": path})
             self.journal.add(self._record(node.verb, path, Mark.CANCELLED, attempt, started=began, error=error))
-        self._over(node, path, attempt, "cancelled", self.clock.now() - began)
+        self.audience.over(node, path, attempt, "cancelled", self.clock.now() - began)
 
     # Rules.
 
@@ -357,40 +351,6 @@ class StoreHost:
     def _log_of(self, path: str, attempt: int) -> str | None:
         log = self.log_path(path, attempt)
         return log if log is not None and os.path.exists(log) else None
-
-    def _over(
-        self,
-        node: Node,
-        path: str,
-        attempt: int,
-        status: str,
-        duration: float,
-        *,
-        note: str | None = None,
-        error: dict[str, Json] | None = None,
-    ) -> None:
-        """Say how a step ended."""
-        if self.observers:
-            self.emit(
-                StepFinished(
-                    path=path,
-                    id=node.id,
-                    verb=node.verb,
-                    attempt=attempt,
-                    status=status,
-                    duration=duration,
-                    note=note,
-                    error=error,
-                )
-            )
-
-    def emit(self, event: Event) -> None:
-        """Tell the observers; whatever they raise stays with them."""
-        for observer in self.observers:
-            try:
-                observer(event)
-            except Exception:  # noqa: BLE001, S112 - observers are fail-open by promise
-                continue
 
 
 def _usage(usage: Usage | None) -> str | None:

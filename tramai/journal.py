@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .audience import Audience
 from .codec import decode, sha256
 from .errors import LeaseLost
 from .store import Change, Lease, Mark, Note, Record, Store
@@ -45,10 +46,18 @@ class Journal:
     """The records of one run, under one lease."""
 
     def __init__(
-        self, store: Store, lease: Lease, records: Sequence[Record], *, retry_base: int, now: Callable[[], float]
+        self,
+        store: Store,
+        lease: Lease,
+        records: Sequence[Record],
+        *,
+        retry_base: int,
+        now: Callable[[], float],
+        audience: Audience,
     ) -> None:
         self._store = store
         self._now = now
+        self._audience = audience
         self._pending: list[Record] = []
         self._notes: list[Note] = []
         self._writer: asyncio.Task[None] | None = None
@@ -106,10 +115,26 @@ class Journal:
         if self.fenced:
             raise LeaseLost
         try:
-            self._store.commit(self.lease, change)
+            revision = self._store.commit(self.lease, change)
         except LeaseLost:
             self.fenced = True
             raise
+        if self._audience.signals is not None:
+            self._tell(change, revision)
+
+    def _tell(self, change: Change, revision: int) -> None:
+        texts = [text for record in change.records for text in (record.value, record.saves, record.error)]
+        self._audience.signal(
+            "checkpoint.saved",
+            revision=revision,
+            fence=self.lease.fence,
+            records=len(change.records),
+            notes=len(change.notes),
+            bytes=sum(len(text) for text in texts if text is not None),
+            step_executions=self.executions,
+        )
+        if change.release:
+            self._audience.signal("lease.released", owner=self.lease.owner, fence=self.lease.fence)
 
     def _change(self, records: list[Record], notes: list[Note]) -> Change:
         return Change(

@@ -11,7 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from .errors import LeaseLost, TramaiError
+from .audience import Audience
+from .errors import LeaseLost
 from .interrupt import Interrupt
 from .store import Lease, Store
 
@@ -23,7 +24,15 @@ class Keeper:
     """Renews a lease every third of its time and watches for a cancel request."""
 
     def __init__(
-        self, store: Store, lease: Lease, *, ttl: float, sent: float, interrupt: Interrupt, now: Callable[[], float]
+        self,
+        store: Store,
+        lease: Lease,
+        *,
+        ttl: float,
+        sent: float,
+        interrupt: Interrupt,
+        now: Callable[[], float],
+        audience: Audience,
     ) -> None:
         self._store = store
         self._lease = lease
@@ -32,6 +41,7 @@ class Keeper:
         self._deadline = sent + ttl
         self._interrupt = interrupt
         self._now = now
+        self._audience = audience
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="tramai-lease", daemon=True)
 
@@ -56,13 +66,16 @@ class Keeper:
                     self._interrupt.set("cancelled")
                 sent = time.monotonic()
                 if sent - self._renewed >= self._ttl / 3:
-                    self._store.renew(self._lease, ttl=self._ttl, now=self._now())
+                    lease = self._store.renew(self._lease, ttl=self._ttl, now=self._now())
                     self._renewed, self._deadline = sent, sent + self._ttl
+                    self._audience.signal(
+                        "lease.renewed", owner=lease.owner, fence=lease.fence, expires_at=lease.expires
+                    )
             except LeaseLost:
                 self._interrupt.set("lease_lost")
                 return
-            except TramaiError:
-                pass  # a store in trouble may come back before the deadline
+            except Exception:  # noqa: BLE001, S110 - a store in trouble, whatever it says, may yet come back in time
+                pass
             if self.expired:
                 self._interrupt.set("lease_lost")
                 return

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from . import recovery
+from .audience import Audience
 from .clock import Clock
 from .codec import Json, decode, encode
 from .driver import Driver, Interrupted, Loop, Straight
 from .errors import BugError, LeaseLost, TramaiError
-from .event import Event, Observer, RunFinished, RunStarted
+from .event import Event, RunFinished, RunStarted
 from .expression import ExpressionError, render_text
 from .host import StoreHost
 from .interpreter import Interpreter, StepFailed, Suspended
@@ -94,7 +95,7 @@ class Session:
         lease: Lease,
         records: Sequence[Record],
         store: Store,
-        observers: Sequence[Observer],
+        audience: Audience,
         options: Options,
         clock: Clock,
         secrets: Mapping[str, str],
@@ -105,7 +106,7 @@ class Session:
         self.store = store
         self.clock = clock
         self.options = options
-        self.observers = observers
+        self.audience = audience
         self.secrets = secrets
         self.records = records
         self.redactor = Redactor(secrets.values())
@@ -114,12 +115,20 @@ class Session:
         base = run.retry_base
         if run.status in (Status.FAILED, Status.READY, Status.RUNNING) and records:
             base = max(record.seq for record in records)  # an operator said to go on: failed steps get new attempts
-        self.journal = Journal(store, lease, records, retry_base=base, now=clock.now)
+        self.journal = Journal(store, lease, records, retry_base=base, now=clock.now, audience=audience)
         self.journal.executions = run.step_executions
         self.journal.tokens, self.journal.cost = run.tokens, run.cost_usd
         initial = {name: spec.initial for name, spec in plan.workflow.state.items()}
         self.journal.state = {**initial, **self.journal.state}
-        self.keeper = Keeper(store, lease, ttl=options.lease, sent=sent, interrupt=self.interrupt, now=clock.now)
+        self.keeper = Keeper(
+            store,
+            lease,
+            ttl=options.lease,
+            sent=sent,
+            interrupt=self.interrupt,
+            now=clock.now,
+            audience=audience,
+        )
         self.base = base
         self.change = Change(now=clock.now(), retry_base=base)
 
@@ -138,7 +147,6 @@ class Session:
         if self.plan.spawns:
             self._guard_children(resumed=resumed)
         self.keeper.start()
-        host.emit(self._started(resumed))
         try:
             ended = self._walk(driver, host, resumed=resumed)
         finally:
@@ -152,11 +160,12 @@ class Session:
             wake_at=ended.wake_at,
             duration=time.monotonic() - began,
         )
-        host.emit(finished)
+        self.audience.tell(finished)
         return ended
 
     def _walk(self, driver: Driver, host: StoreHost, *, resumed: bool) -> Result:
         try:
+            self.audience.tell(self._started(resumed))
             if resumed:
                 blocked = self._take_over()
                 if blocked is not None:
@@ -180,6 +189,9 @@ class Session:
         except Exception as bug:  # the edge of the engine: a fault of ours must still leave the run resumable
             self._give_up()
             raise BugError(what=f"{type(bug).__name__}: {bug}") from bug
+        except BaseException:  # somebody wants this process to stop: that goes on its way, and the run can be resumed
+            self._give_up()
+            raise
 
     async def _steps(self, driver: Driver, host: StoreHost) -> dict[str, Json]:
         try:
@@ -199,7 +211,7 @@ class Session:
             clock=self.clock,
             interrupt=self.interrupt,
             hurry=self.hurry,
-            observers=self.observers,
+            audience=self.audience,
             redactor=self.redactor,
             env=self._env(),
             logs=os.path.join(self.options.logs, self.before.run_id) if self.options.logs else None,
@@ -262,6 +274,8 @@ class Session:
         unknown = recovery.settle(self.records, now=self.clock.now(), fence=lease.fence, worker=lease.owner)
         for record in unknown:
             self.journal.add(record)
+            id = record.path.rpartition(".")[2]
+            self.audience.signal_of("step.unknown", id, record.path, record.attempt, {"verb": record.verb})
         if not unknown:
             self.journal.write(msgspec.structs.replace(self.change, error=None, wake_at=None))
             return None
@@ -309,6 +323,7 @@ class Session:
         if reason == "cancelled":
             return self._end("cancelled", error={"type": "cancelled", "message": "the run was cancelled"})
         if reason == "lease_lost":
+            self.audience.signal("lease.conflict", owner=self.journal.lease.owner, code=LeaseLost.code)
             error = {"type": "lease_lost", "message": "the lease was lost: another runner may own the run now"}
             return Result(run_id=self.before.run_id, status="interrupted", exit_status=5, error=error)
         return self._end("interrupted", stored=Status.READY)

@@ -218,6 +218,10 @@ class Context(Protocol):
         """Show a piece of a child's output to whoever watches (redacted, lossy)."""
         ...
 
+    def signal(self, name: str, **attributes: str | int | float | None) -> None:
+        """Tell those who listen what happened: `shell.completed` with ids, counts, sizes, codes or digests, no more."""
+        ...
+
 
 class Walk(Protocol):
     """What a control verb sees: its own place, and the means to run blocks."""

@@ -382,6 +382,20 @@ def test_an_observer_that_raises_changes_nothing(store: Memory) -> None:
     assert run(store, make([{"id": "a", "local": "1"}]), observers=[broken]).status == "completed"
 
 
+@pytest.mark.parametrize("event", ["RunStarted", "StepStarted", "StepFinished"])
+def test_an_interruption_escapes_an_observer_and_leaves_the_run_resumable(store: Memory, event: str) -> None:
+    def interrupt(seen: Any) -> None:
+        if type(seen).__name__ == event:
+            raise KeyboardInterrupt
+
+    made = make([{"id": "a", "shell": "true"}], outputs={"a": "${{ steps.a.status }}"})
+    with pytest.raises(KeyboardInterrupt):
+        run(store, made, observers=[interrupt])
+    assert store.get("r").status is Status.READY
+    assert store.get("r").lease is None
+    assert engine.resume("r", store=store, plan=made).outputs == {"a": "succeeded"}
+
+
 # Identity.
 
 

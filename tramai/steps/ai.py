@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from .. import kinds, provider
-from ..codec import Json
+from ..codec import Json, sha256
 from ..expression import Prompt, Text, suggest
 from ..provider import Answer, Provider, Question
 from ..step import Context, Done, Finding, Outcome, Replay, Step, StepError, Usage
@@ -88,29 +88,43 @@ class Ai(Step, frozen=True, kw_only=True):
         )
         if not question.prompt.strip():
             raise StepError("expression", "the prompt is empty")
-        return await _Talk(provider.find(service), model, question, self.reask).run()
+        return await _Talk(provider.find(service), model, question, self.reask, ctx).run()
 
 
 class _Talk:
     """One question and its re-asks, and what all of them cost together."""
 
-    def __init__(self, service: Provider, model: str, question: Question, reask: int) -> None:
+    def __init__(self, service: Provider, model: str, question: Question, reask: int, ctx: Context) -> None:
         self._service = service
         self._model = model
         self._question = question
         self._reask = reask
         self._usage: Usage | None = None
+        self._signal = ctx.signal
+        self._asked = 0
 
     async def run(self) -> Done:
+        service, _, name = self._model.partition(":")
+        told = len(self._question.prompt.encode("utf-8", "surrogatepass"))
+        self._signal("ai.started", provider=service, model_digest=sha256(name)[:16], prompt_bytes=told)
+        try:
+            return await self._converse()
+        except StepError as error:
+            self._signal("ai.failed", error_type=error.type)
+            raise
+
+    async def _converse(self) -> Done:
         question, problems = self._question, [""]
-        for _ in range(self._reask + 1):
+        for left in range(self._reask, -1, -1):
             answer = await self._ask(question)
             if question.schema is None:
                 return self._done(answer)
             value, problems = _judge(answer, question.schema)
             if not problems:
                 return self._done(answer, value=value)
-            question = _again(question, answer, problems)
+            if left:
+                self._signal("ai.reasked", asked=self._asked, problems=len(problems))
+                question = _again(question, answer, problems)
         times = f"{self._reask + 1} times" if self._reask else "once"
         raise self._error(
             "invalid_output", f"the model was asked {times} and did not answer as the schema wants: {problems[0]}"
@@ -124,6 +138,7 @@ class _Talk:
             error.usage = _sum(self._usage, error.usage)
             raise
         self._usage = _sum(self._usage, answer.usage)
+        self._asked += 1
         if answer.finish_reason == "length":
             limit = question.max_output_tokens
             where = f"max_output_tokens={limit}" if limit is not None else "the model's own limit of output tokens"
@@ -147,6 +162,14 @@ class _Talk:
             "cost_usd": usage.cost_usd,
         }
         model = answer.model or self._model
+        self._signal(
+            "ai.completed",
+            asked=self._asked,
+            finish_reason=answer.finish_reason,
+            response_bytes=len(answer.text.encode("utf-8", "surrogatepass")),
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+        )
         told = {"usage": spent, "model": model, "finish_reason": answer.finish_reason}
         return Done({"text": answer.text, **value, **told}, usage=usage)
 

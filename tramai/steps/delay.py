@@ -53,10 +53,17 @@ class Delay(Step, frozen=True, kw_only=True, rename={"for_": "for"}):
 
     async def run(self, ctx: Context) -> Outcome:
         """Fix the instant at the first evaluation, then wait for it."""
-        wake: float = await ctx.once(lambda: self._wake(ctx))
+        wake: float = await ctx.once(lambda: self._begin(ctx))
         if ctx.now() < wake:
+            ctx.signal("delay.waiting", wake_at=wake)
             return Suspend(until=wake)
+        ctx.signal("delay.resumed", wake_at=wake)
         return Done({"woke_at": wake})
+
+    def _begin(self, ctx: Context) -> float:
+        wake = self._wake(ctx)
+        ctx.signal("delay.started", wake_at=wake)
+        return wake
 
     def _wake(self, ctx: Context) -> float:
         try:

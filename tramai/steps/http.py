@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -10,6 +10,9 @@ from msgspec import Meta
 from .. import duration, size
 from ..expression import Text, Value
 from ..step import Context, Done, Finding, Outcome, Replay, Step, StepError
+
+if TYPE_CHECKING:
+    from ._http_exchange import Call, Reply
 
 METHODS = ("get", "post", "put", "patch", "delete", "head")
 TOTAL = 60.0
@@ -105,24 +108,37 @@ class Http(Step, frozen=True, kw_only=True):
 
     async def run(self, ctx: Context) -> Outcome:
         """Render, send within the time there is, decode."""
-        import asyncio
-        import time
-
         from ._http_body import decode
-        from ._http_exchange import exchange
         from ._http_render import render
 
         call = render(self, ctx)
+        ctx.signal("http.started", method=call.method)
+        try:
+            reply = await self._exchange(call, ctx)
+        except StepError as error:
+            ctx.signal("http.failed", method=call.method, error_type=error.type)
+            if error.type == "refused":
+                ctx.signal("security.request_denied", method=call.method)
+            raise
+        size = len(reply.content)
+        ctx.signal("http.completed", method=reply.method, status=reply.status, response_bytes=size)
+        empty = reply.method == "HEAD" or reply.status in (204, 205, 304)
+        body = None if empty else decode(reply.content, reply.headers.get("content-type", ""))
+        return Done({"status": reply.status, "headers": reply.headers, "body": body, "url": reply.url})
+
+    async def _exchange(self, call: Call, ctx: Context) -> Reply:
+        import asyncio
+        import time
+
+        from ._http_exchange import exchange
+
         seconds = TOTAL if ctx.deadline is None else max(0.0, ctx.deadline - time.monotonic())
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                reply = await exchange(call, ctx.now())
+                return await exchange(call, ctx.now())
         except TimeoutError:
             if not limit.expired():
                 raise
             text = f"{call.shown()} did not answer completely within {duration.spell(seconds)}"
             raise StepError("timeout", text) from None
-        empty = reply.method == "HEAD" or reply.status in (204, 205, 304)
-        body = None if empty else decode(reply.content, reply.headers.get("content-type", ""))
-        return Done({"status": reply.status, "headers": reply.headers, "body": body, "url": reply.url})

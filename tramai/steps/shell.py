@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from .. import size
-from ..codec import Json, encode
+from ..codec import Json, encode, sha256
 from ..duration import Duration
 from ..expression import Text, Value
 from ..step import Context, Done, Finding, Outcome, Step, StepError
@@ -93,8 +93,9 @@ class Shell(Step, frozen=True, kw_only=True):
         cwd = os.path.normpath(os.path.join(ctx.cwd, ctx.text(self.cwd))) if self.cwd is not None else ctx.cwd
         argv, names = self._line(ctx, env)
         stdin = _stdin(ctx.value(self.stdin)) if self.stdin is not msgspec.UNSET else None
-        self._permit(argv[0])
+        self._permit(argv[0], ctx)
         limit = size.parse(self.max_output)
+        ctx.signal("shell.started")
         finished = await ctx.blocking(
             lambda: _process.run(
                 argv,
@@ -114,6 +115,7 @@ class Shell(Step, frozen=True, kw_only=True):
             ),
             grace=self.kill_after + _process.SETTLE + 2 * _process.PATIENCE,
         )
+        _tell(ctx, finished, limit)
         return Done(self._result(finished))
 
     def _line(self, ctx: Context, env: dict[str, str]) -> tuple[list[str], dict[int, str]]:
@@ -124,14 +126,16 @@ class Shell(Step, frozen=True, kw_only=True):
         front = shell(env.get("PATH", os.defpath))
         return [*front, self.run_], {len(front): "the script in `run`"}
 
-    def _permit(self, program: str) -> None:
+    def _permit(self, program: str, ctx: Context) -> None:
         """Refuse a program by name. Denied is also what only differs in its folder; allowed is only what is listed."""
         if self.run_ is not None:
             program = os.path.basename(program)
         if self.allow is not None and program not in self.allow:
+            _denied(ctx, "allow", program)
             listed = ", ".join(self.allow) or "nothing"
             raise StepError("refused", f"the program {program} is not in `allow` ({listed})")
         if program in self.deny or os.path.basename(program) in self.deny:
+            _denied(ctx, "deny", program)
             raise StepError("refused", f"the program {program} is in `deny`")
 
     def _result(self, finished: Any) -> Json:
@@ -174,6 +178,22 @@ def shell(path: str) -> list[str]:
     if bash := _process.search("bash", f"{path}:/bin:/usr/bin:/usr/local/bin"):
         return [bash, "-euo", "pipefail", "-c"]
     return [_process.search("sh", f"{path}:/bin:/usr/bin") or "sh", "-eu", "-c"]
+
+
+def _denied(ctx: Context, policy: str, program: str) -> None:
+    ctx.signal("security.command_denied", policy=policy, command_digest=sha256(program)[:16])
+
+
+def _tell(ctx: Context, finished: Any, limit: int) -> None:
+    """Say how a child ended, in numbers."""
+    if finished.reason == "timeout":
+        ctx.signal("shell.timeout")
+    streams = {"stdout": finished.stdout, "stderr": finished.stderr}
+    for name, captured in streams.items():
+        if captured.truncated:
+            ctx.signal("shell.truncated", stream=name, written_bytes=captured.size, max_bytes=limit)
+    sizes = {f"{name}_bytes": captured.size for name, captured in streams.items()}
+    ctx.signal("shell.completed", exit_code=finished.exit_code, **sizes, survivors=finished.survivors)
 
 
 def _stdin(value: Any) -> bytes:

@@ -1,0 +1,85 @@
+"""Those who watch a run: observers of its events, and listeners to its signals. Nothing they do reaches the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from .codec import Json
+from .event import Attribute, Event, Observer, StepFinished, StepRetrying, StepStarted
+from .step import Node
+
+if TYPE_CHECKING:
+    from .signals import Signals
+
+
+class Audience:
+    """Who watches one run. `observers` is empty and `signals` None when nobody does, so that nothing is made ready."""
+
+    __slots__ = ("observers", "signals")
+
+    def __init__(self, observers: Iterable[Observer | object], run_id: str) -> None:
+        everybody = tuple(observers)
+        listeners = [one for one in everybody if hasattr(one, "signal")]
+        self.signals: Signals | None = None
+        self.observers: tuple[Observer, ...] = tuple(one for one in everybody if callable(one))
+        if listeners:
+            from .signals import Signals
+
+            self.signals = Signals(listeners, run_id)
+            self.observers += (self.signals,)
+
+    def tell(self, event: Event) -> None:
+        """Tell the observers; whatever they raise stays with them. An interruption is not theirs to keep."""
+        for observer in self.observers:
+            try:
+                observer(event)
+            except Exception:  # noqa: BLE001, S112 - observers are fail-open by promise
+                continue
+
+    def signal(self, name: str, **attributes: Attribute) -> None:
+        """Tell the listeners. Ask for `signals` first where attributes cost something."""
+        if self.signals is not None:
+            self.signals.send(name, attributes)
+
+    def signal_of(self, name: str, id: str, path: str, attempt: int, attributes: dict[str, Attribute]) -> None:
+        """Tell the listeners about a step."""
+        if self.signals is not None:
+            from .signals import of_step
+
+            self.signals.send(name, {**of_step(id, path, attempt), **attributes})
+
+    def started(self, node: Node, path: str, attempt: int, at: float) -> None:
+        """An attempt begins, or a control step."""
+        if self.observers:
+            self.tell(StepStarted(path=path, id=node.id, verb=node.verb, attempt=attempt, at=at))
+
+    def retrying(self, node: Node, path: str, attempt: int, delay: float, error: dict[str, Json]) -> None:
+        """Another attempt will follow."""
+        if self.observers:
+            self.tell(StepRetrying(path=path, id=node.id, verb=node.verb, attempt=attempt, delay=delay, error=error))
+
+    def over(
+        self,
+        node: Node,
+        path: str,
+        attempt: int,
+        status: str,
+        duration: float,
+        *,
+        note: str | None = None,
+        error: dict[str, Json] | None = None,
+    ) -> None:
+        """Say how a step ended."""
+        if self.observers:
+            ended = StepFinished(
+                path=path,
+                id=node.id,
+                verb=node.verb,
+                attempt=attempt,
+                status=status,
+                duration=duration,
+                note=note,
+                error=error,
+            )
+            self.tell(ended)
