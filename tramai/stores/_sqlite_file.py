@@ -8,11 +8,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..errors import ConfigurationError, NotFound, StoreUnavailable
+from ..errors import CheckpointCorrupt, ConfigurationError, NotFound, StoreUnavailable
 
 PATIENCE = 30.0
 """Seconds to wait for another process before a call fails as busy."""
 
+_MAGIC = b"SQLite format 3\x00"
 _NETWORK = {"nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "ncpfs", "afs", "ceph", "glusterfs", "lustre"}
 _NETWORK |= {"fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.davfs", "davfs"}
 
@@ -89,10 +90,30 @@ def prepare(path: str, *, create: bool) -> None:
     elif os.stat(path).st_size == 0:
         hint = "it was cut off, or never was a store; remove it to start afresh"
         raise StoreUnavailable(what=f"{path!r} is empty", hint=hint)
+    elif _is_cut_short(path):
+        raise CheckpointCorrupt(what="the database file is damaged: its end is missing")
     kind = network_kind(folder)
     if kind is not None:
         hint = "SQLite needs a local disk; use another path, or a store made for several machines"
         raise StoreUnavailable(what=f"{path!r} is on a network file system ({kind})", hint=hint)
+
+
+def _is_cut_short(path: str) -> bool:
+    """Whether pages at the end are missing. SQLite would notice only when it needs one of them.
+
+    While there is a log beside the file, they may stand in the log; so it is looked for before and after.
+    """
+    try:
+        if os.path.exists(f"{path}-wal"):
+            return False
+        with open(path, "rb") as file:
+            head = file.read(100)
+        if len(head) < 100 or not head.startswith(_MAGIC) or os.path.exists(f"{path}-wal"):
+            return False
+        page = int.from_bytes(head[16:18], "big")
+        return os.stat(path).st_size < int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
+    except OSError:
+        return False  # opening it will say why
 
 
 def network_kind(folder: str, mounts: str = "/proc/self/mountinfo") -> str | None:
