@@ -12,11 +12,11 @@ SHORTEST = 4
 
 
 class Redactor:
-    """Masks the values it was made with, also in their JSON spelling; without values it costs nothing."""
+    """Masks the values it was made with, also as JSON and URLs spell them; without values it costs nothing."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
         found = {part for value in values for part in (value, *value.splitlines()) if len(part) >= SHORTEST}
-        plain = sorted(found, key=len, reverse=True)
+        plain = sorted({spelled for part in found for spelled in _in_urls(part)}, key=len, reverse=True)
         self._plain = tuple(plain)
         self._json = tuple(dict.fromkeys(json.dumps(value)[1:-1] for value in plain))
         self.active = bool(plain)
@@ -46,3 +46,11 @@ class Redactor:
         if isinstance(value, dict):
             return {self.text(key): self.value(item) for key, item in value.items()}
         return value
+
+
+def _in_urls(value: str) -> tuple[str, ...]:
+    """A value, and how it stands in a URL: servers like to quote the URL that they were asked for."""
+    from urllib.parse import quote, quote_plus
+
+    spellings = (value, quote(value, safe="", errors="replace"), quote_plus(value, errors="replace"))
+    return (*spellings, quote(value, errors="replace"))

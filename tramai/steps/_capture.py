@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 
@@ -156,8 +157,16 @@ def _open(path: str) -> int:
     try:
         return os.open(path, flags, 0o600)
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        _make_private(os.path.dirname(path))
         return os.open(path, flags, 0o600)
+
+
+def _make_private(folder: str) -> None:
+    """Make a folder and those above it; `os.makedirs` would let anybody look into the ones above."""
+    if folder and not os.path.isdir(folder):
+        _make_private(os.path.dirname(folder))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
 
 
 class Live:
