@@ -5,10 +5,10 @@ A text that begins with `@` in a body is a reference: the SHA-256 under which th
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..errors import CheckpointCorrupt
+from ..hashing import sha256
 from ..store import Change, Definition, Lease, Mark, Note, Record, Run, Status
 
 _T = TypeVar("_T")
@@ -95,7 +96,7 @@ class Head(msgspec.Struct, frozen=True):
 
 _encode = msgspec.json.Encoder().encode
 _DECODERS: dict[Any, Callable[[str], Any]] = {
-    noun: msgspec.json.Decoder(noun).decode for noun in (Run, Moving, Record, Note, Definition)
+    noun: msgspec.json.Decoder(noun).decode for noun in (Run, Rest, Moving, Record, Note, Definition)
 }
 
 
@@ -240,7 +241,7 @@ def set_apart(text: _T, keep: Keep, limit: int = INLINE) -> _T:
     if not isinstance(text, str) or (len(text) <= limit and text[:1] != "@"):
         return text
     data = utf8(text)
-    sha = hashlib.sha256(data).hexdigest()
+    sha = sha256(data)
     keep(sha, data)
     return f"@{sha}"  # type: ignore[return-value]
 
@@ -250,7 +251,7 @@ def put_back(text: _T, fetch: Fetch, run_id: str) -> _T:
     if not isinstance(text, str) or text[:1] != "@":
         return text
     data = fetch(text[1:])
-    if not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != text[1:]:
+    if not isinstance(data, bytes) or sha256(data) != text[1:]:
         raise CheckpointCorrupt(what=f"a large value of run {run_id} is missing or damaged", run_id=run_id)
     return data.decode("utf-8", "surrogatepass")  # type: ignore[return-value]
 
@@ -287,7 +288,7 @@ def body_of(noun: object) -> bytes:
 def noun_of(body: str, kind: type[_T], what: str) -> _T:
     """The noun in a JSON text; CheckpointCorrupt(what) when it is none."""
     try:
-        return _DECODERS[kind](body)  # type: ignore[no-any-return]
+        return _decoder(kind)(body)  # type: ignore[no-any-return]
     except msgspec.ValidationError:
         raise CheckpointCorrupt(what=what) from None
     except msgspec.DecodeError:

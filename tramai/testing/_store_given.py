@@ -33,10 +33,14 @@ class Given:
         """What opens this very store from another process (it must pickle); None when it cannot be shared."""
         return None
 
-    @pytest.fixture
-    def clock(self) -> FakeClock:
-        """The time that a test hands to the store."""
+    def clock_of(self, store: Store) -> FakeClock:
+        """The clock of the tests. A store that goes by a clock of its own gives one here that moves that clock."""
         return FakeClock()
+
+    @pytest.fixture
+    def clock(self, store: Store) -> FakeClock:
+        """The time that a test hands to the store."""
+        return self.clock_of(store)
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[Store]:

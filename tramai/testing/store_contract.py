@@ -9,6 +9,9 @@
         def opener(self, store):                       # only if other processes can share it
             return functools.partial(open_store, store.url)
 
+        def clock_of(self, store):                     # only if it goes by a clock of its own, as a database does
+            return FakeClockThatSetsIt(store)
+
 The suite reads as the specification; its parts are `_store_creating`, `_store_leases`, `_store_journal`,
 `_store_operators`, `_store_pages`, `_store_races`, `_store_processes`, `_store_walk` and `_store_whole`. The last
 is about `tramai.portable.Portable`, and skipped for a store without it.

@@ -1,0 +1,122 @@
+"""The statements of the PostgreSQL store. Every write is one statement, so that nobody ever holds a lock between two.
+
+Each begins with the UPDATE of the run's moving half, which finds its row only if nothing has happened that the writer
+does not know of, and under the writer's lease where it needs one. All that follows hangs on that row: what did not
+find it writes nothing.
+"""
+
+# ruff: noqa: S608 (what is put into statements are the checked names of tables)
+
+from __future__ import annotations
+
+from ._postgres_rows import HEAD, LEASE, RUN
+from ._postgres_schema import names
+from ._postgres_url import Place
+
+_MOVED = "revision = %(revision)s, last_seq = %(last_seq)s, last_note = %(last_note)s, body = %(body)s, sum = %(sum)s"
+# The fence. Whoever takes or ends the lease writes `head` too, so that two writers meet at its row, whose newest
+# version counts. The end of the lease is compared with the server's clock, whatever the caller believes.
+_HELD = """FROM {lease} AS l WHERE h.run = %(key)s AND h.fence = %(was_fence)s AND h.token = %(was_token)s
+    AND h.revision = %(was_revision)s AND l.run = h.run AND l.owner = %(was_owner)s AND l.expires > {now}()
+    RETURNING h.run"""
+_GO_ON = f"moved AS (UPDATE {{head}} AS h SET {_MOVED}, updated = {{now}}() {_HELD})"
+_END = f"moved AS (UPDATE {{head}} AS h SET {_MOVED}, updated = {{now}}(), token = NULL {_HELD})"
+# Without a lease: the run stands exactly as it was read, and so does the lease that was judged to be over.
+_SETTLE = f"""found AS (SELECT h.run FROM {{head}} AS h JOIN {{lease}} AS l ON l.run = h.run
+    WHERE h.run = %(key)s AND h.fence = %(was_fence)s AND h.revision = %(was_revision)s
+    AND h.token IS NOT DISTINCT FROM %(was_token)s AND l.expires IS NOT DISTINCT FROM %(was_expires)s FOR UPDATE),
+    moved AS (UPDATE {{head}} AS h SET {_MOVED}, updated = %(updated)s, fence = %(fence)s, token = %(token)s
+    FROM found WHERE h.run = found.run RETURNING h.run)"""
+_CREATE = """moved AS (INSERT INTO {run}
+    (id, run_id, reversed, workflow, status, queue, priority, created, start_key, wake_at, body, sum)
+    VALUES (%(key)s, %(run_id)s, %(reversed)s, %(workflow)s, %(status)s, %(queue)s, %(priority)s, %(created)s,
+    %(start_key)s, %(wake_at)s, %(run_body)s, %(run_sum)s) RETURNING id AS run)"""
+_FIRST = {"go on": _GO_ON, "end": _END, "settle": _SETTLE, "create": _CREATE}
+
+_PARTS = {
+    "head": """INSERT INTO {head} (run, fence, revision, token, updated, last_seq, last_note, body, sum)
+    SELECT moved.run, %(fence)s, %(revision)s, %(token)s, %(updated)s, %(last_seq)s, %(last_note)s, %(body)s, %(sum)s
+    FROM moved""",
+    "first lease": """INSERT INTO {lease} (run, fence, token, owner, expires)
+    SELECT moved.run, %(lease_fence)s, %(token)s, %(owner)s, %(expires)s FROM moved""",
+    "lease": """UPDATE {lease} AS l SET fence = %(lease_fence)s, token = %(token)s, owner = %(owner)s,
+    expires = %(expires)s FROM moved WHERE l.run = moved.run""",
+    "run": """UPDATE {run} AS r SET workflow = %(workflow)s, status = %(status)s, wake_at = %(wake_at)s,
+    body = %(run_body)s, sum = %(run_sum)s FROM moved WHERE r.id = moved.run""",
+    "records": """INSERT INTO {record} (run, seq, path, mark, value, body, sum) SELECT moved.run, r.* FROM moved,
+    unnest(%(r_seq)s::bigint[], %(r_path)s::text[], %(r_mark)s::text[], %(r_value)s::text[], %(r_body)s::text[],
+    %(r_sum)s::bigint[]) AS r""",
+    "notes": """INSERT INTO {note} (run, seq, body, sum) SELECT moved.run, n.* FROM moved,
+    unnest(%(n_seq)s::bigint[], %(n_body)s::text[], %(n_sum)s::bigint[]) AS n""",
+    "blobs": """INSERT INTO {blob} AS kept (sha, data) SELECT b.sha, b.data FROM moved,
+    unnest(%(b_sha)s::text[], %(b_data)s::bytea[]) AS b (sha, data) ORDER BY b.sha
+    ON CONFLICT (sha) DO UPDATE SET data = excluded.data WHERE kept.data <> excluded.data""",
+    "definition": """INSERT INTO {definition} (digest, body, sum)
+    SELECT %(d_digest)s, %(d_body)s, %(d_sum)s FROM moved ON CONFLICT (digest) DO NOTHING""",
+    "labels": """INSERT INTO {label} (name, created, run_id, run)
+    SELECT l, %(created)s, %(run_id)s, moved.run FROM moved, unnest(%(labels)s::text[]) AS l""",
+}
+
+_HEADER = ", ".join(
+    ["{now}()", *(f"r.{name}" for name in RUN), *(f"h.{name}" for name in HEAD), *(f"l.{name}" for name in LEASE)]
+)
+# LEFT JOIN: a run without its other half is a damaged one, not one that never was.
+_OF_RUN = "FROM {run} AS r LEFT JOIN {head} AS h ON h.run = r.id LEFT JOIN {lease} AS l ON l.run = r.id"
+
+
+class Sql:
+    """The statements over the tables of one store."""
+
+    def __init__(self, place: Place) -> None:
+        self._names = names(place)
+        self._made: dict[tuple[str, ...], str] = {}
+        self.get = self._named(f"SELECT {_HEADER} {_OF_RUN} WHERE r.run_id = %s")
+        self.get_by_key = self._named(f"SELECT {_HEADER} {_OF_RUN} WHERE r.start_key = %s")
+        self.get_head = self._named(
+            "SELECT r.id, h.last_seq, h.last_note, h.body, h.sum "
+            "FROM {run} AS r LEFT JOIN {head} AS h ON h.run = r.id WHERE r.run_id = %s"
+        )
+        self.before_create = self._named(
+            "SELECT {now}(), nextval('{key}'), EXISTS (SELECT FROM {run} WHERE run_id = %s), "
+            "EXISTS (SELECT FROM {run} WHERE start_key = %s)"
+        )
+        self.renew = self._named(
+            "UPDATE {lease} AS l SET expires = {now}() + %(ttl)s FROM {run} AS r WHERE r.run_id = %(run_id)s "
+            "AND l.run = r.id AND l.fence = %(fence)s AND l.token = %(token)s AND l.owner = %(owner)s "
+            "AND l.expires > {now}() RETURNING l.expires, r.body"
+        )
+        self.records = self._named(
+            "SELECT seq, path, mark, value, body, sum FROM {record} "
+            "WHERE run = %s AND seq BETWEEN %s AND %s ORDER BY seq"
+        )
+        self.notes = self._named(
+            "SELECT seq, body, sum FROM {note} WHERE run = %s AND seq BETWEEN %s AND %s ORDER BY seq"
+        )
+        self.blobs = self._named("SELECT sha, data FROM {blob} WHERE sha = ANY(%s::text[])")
+        self.definition = self._named("SELECT body, sum FROM {definition} WHERE digest = %s")
+        self.match = self._named(
+            "SELECT run_id FROM {run} WHERE reversed >= %s AND reversed < %s ORDER BY reversed LIMIT %s"
+        )
+
+    def write(self, kind: str, *parts: str) -> str:
+        """A write of a kind (`create`, `go on`, `end`, `settle`), with the parts that hang on it."""
+        made = self._made.get((kind, *parts))
+        if made is None:
+            more = [f"part{place} AS ({_PARTS[part]})" for place, part in enumerate(parts)]
+            made = self._named(f"WITH {', '.join([_FIRST[kind], *more])} SELECT run FROM moved")
+            self._made[kind, *parts] = made
+        return made
+
+    def page(self, *filters: str) -> str:
+        """The query of a page; each combination of filters goes down one index, backwards."""
+        lead = "b" if "label" in filters else "r"
+        source = f"{_OF_RUN} JOIN {{label}} AS b ON b.run = r.id" if lead == "b" else _OF_RUN
+        column = {"status": "r.status", "workflow": "r.workflow", "label": "b.name"}
+        conditions = "".join(f" AND {column[name]} = %({name})s" for name in filters)
+        return self._named(
+            f"SELECT {_HEADER} {source} WHERE ({lead}.created, {lead}.run_id) < (%(created)s, %(run_id)s){conditions} "
+            f"ORDER BY {lead}.created DESC, {lead}.run_id DESC LIMIT %(limit)s"
+        )
+
+    def _named(self, statement: str) -> str:
+        return statement.format_map(self._names)

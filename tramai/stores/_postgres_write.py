@@ -1,0 +1,125 @@
+"""A write to the PostgreSQL store, ready to be sent; and whether one that nobody heard of again was done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from ..store import Change, Definition, Lease, Run
+from . import _postgres_rows as columns
+from . import _rows as rows
+from . import _rules
+from ._postgres_connection import Db
+from ._postgres_rows import Header
+from ._postgres_sql import Sql
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One statement: its kind and parts, its values, and what the run is like after it."""
+
+    parts: tuple[str, ...]
+    values: dict[str, Any]
+    run: Run
+    """The header afterwards, its long texts apart."""
+    head: rows.Head
+
+    @property
+    def revision(self) -> int:
+        """The revision that it makes."""
+        return self.run.revision
+
+    @staticmethod
+    def of_new(key: int, run: Run, definition: Definition) -> Write:
+        """What makes a run."""
+        kept: dict[str, bytes] = {}
+        lean = rows.lean(run, kept.__setitem__)
+        head = columns.head(key, lean, 0, 0)
+        parts, values = _tail(key, Change(now=0.0, definition=definition), head, kept)
+        labels = sorted({columns.fitting("label", label) for label in run.labels})
+        values |= columns.run_values(key, lean) | columns.head_values(lean, head)
+        values |= columns.lease_values(run.lease) | {"labels": labels}
+        parts = ("create", "head", "first lease", *(("labels",) if labels else ()), *parts)
+        return Write(parts, values, lean, head)
+
+    @staticmethod
+    def of_commit(known: Header, lease: Lease, change: Change, kept: Mapping[str, bytes]) -> Write:
+        """A change under a lease; CheckpointConflict when its records do not follow the known ones."""
+        before = known.head
+        last = _rules.follows(before.last_seq, change.records)
+        run = _rules.changed(known.run, change)
+        head = columns.head(before.key, run, last, before.last_note + len(change.notes))
+        parts, values = _tail(before.key, change, before, kept)
+        values |= columns.head_values(run, head)
+        values |= {"was_fence": lease.fence, "was_revision": known.run.revision}
+        values |= {"was_token": columns.name(lease.token), "was_owner": columns.name(lease.owner)}
+        kind = "go on" if run.lease is not None else "end"
+        if kind == "end":
+            values |= columns.lease_values(None)
+            parts = ("lease", *parts)
+        if not _goes_on(change):
+            values |= columns.run_values(before.key, run)
+            parts = ("run", *parts)
+        return Write((kind, *parts), values, run, head)
+
+    @staticmethod
+    def of_settlement(known: Header, run: Run, change: Change, kept: Mapping[str, bytes]) -> Write:
+        """A header that somebody without a lease has made of the known one, with the change's records and events."""
+        before, was = known.head, known.run.lease
+        last = _rules.follows(before.last_seq, change.records)
+        head = columns.head(before.key, run, last, before.last_note + len(change.notes))
+        parts, values = _tail(before.key, change, before, kept)
+        values |= columns.run_values(before.key, run) | columns.head_values(run, head)
+        values |= columns.lease_values(run.lease)
+        values |= {"was_fence": known.run.fence, "was_revision": known.run.revision}
+        values |= {"was_token": None if was is None else columns.name(was.token)}
+        values |= {"was_expires": None if was is None else was.expires}
+        return Write(("settle", "run", "lease", *parts), values, run, head)
+
+
+def landed(db: Db, sql: Sql, sent: Write, now: rows.Head) -> bool:
+    """Whether a write was done though the answer was lost: its rows stand there, or the header it would have made."""
+    values, key = sent.values, sent.head.key
+    if now.key != key:
+        return False
+    for part, query, names in (
+        ("records", sql.records, ("r_seq", "r_path", "r_mark", "r_value", "r_body", "r_sum")),
+        ("notes", sql.notes, ("n_seq", "n_body", "n_sum")),
+    ):
+        if part in sent.parts:
+            wanted = list(zip(*(values[name] for name in names), strict=True))
+            return wanted == db.rows(query, (key, wanted[0][0], wanted[-1][0]))
+    return now.body == sent.head.body
+
+
+def _tail(
+    key: int, change: Change, before: rows.Head, kept: Mapping[str, bytes]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The parts that a change hangs on the header, and their values."""
+    blobs = dict(kept)
+    keep = blobs.__setitem__
+    values: dict[str, Any] = {}
+    parts: list[str] = []
+    if change.records:
+        found = [columns.record_row(key, record, keep) for record in change.records]
+        names = ("r_seq", "r_path", "r_mark", "r_value", "r_body", "r_sum")
+        values |= dict(zip(names, map(list, zip(*found, strict=True)), strict=True))
+        parts.append("records")
+    if change.notes:
+        noted = [columns.note_row(key, note, seq, keep) for seq, note in enumerate(change.notes, before.last_note + 1)]
+        values |= dict(zip(("n_seq", "n_body", "n_sum"), map(list, zip(*noted, strict=True)), strict=True))
+        parts.append("notes")
+    if change.definition is not None:
+        values |= columns.definition_values(change.definition)
+        parts.append("definition")
+    if blobs:
+        values |= {"b_sha": list(blobs), "b_data": list(blobs.values())}
+        parts.append("blobs")
+    return tuple(parts), values
+
+
+def _goes_on(change: Change) -> bool:
+    """Whether a change leaves alone what runs are looked up by, the lease and the definition."""
+    return change.status is None and change.wake_at is UNSET and not change.release and change.definition is None
