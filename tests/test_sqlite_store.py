@@ -297,7 +297,7 @@ def test_a_writer_that_keeps_the_file_is_called_busy(
     monkeypatch.setattr(_sqlite_file, "PATIENCE", 0.05)
     other = raw(path)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable, match=r"^the store cannot be used: busy$") as caught:
+    with pytest.raises(StoreUnavailable, match=r"^the store cannot be used: busy \(ref \w+\)$") as caught:
         store.commit(lease, change(clock, record(1)))
     assert caught.value.exit_status == 7
     assert "locked" not in f"{caught.value} {caught.value.hint}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
 from .errors import LeaseHeld, NotInThatState, OutcomeUnknown
 from .event import Observer
+from .faults import safely
 from .plan import Plan
 from .redact import Redactor
 from .session import Options, Result, Session, exit_status, user
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Options", "Result", "compare", "exit_status", "new_id", "restore", "resume", "run", "standing"]
 
 
+@safely
 def run(
     plan: Plan,
     inputs: Mapping[str, Json],
@@ -62,6 +65,7 @@ def run(
     return session.carry(resumed=False)
 
 
+@safely
 def resume(
     run_id: str,
     *,
@@ -107,15 +111,7 @@ def resume(
         audience.signal("lease.conflict", owner=_owner(holder), code=held.code)
         raise
     _claimed(audience, lease)
-    records = store.journal(run_id)
-    audience.signal(
-        "checkpoint.loaded",
-        revision=before.revision,
-        fence=lease.fence,
-        records=len(records),
-        step_executions=before.step_executions,
-        definition_digest=before.digest,
-    )
+    records = _load(store, before, lease, audience, clock)
     session = Session(plan, before, lease, records, store, audience, options, clock, secrets, sent)
     if changed:
         session.adopt(changed)
@@ -170,6 +166,25 @@ def new_id(clock: Clock) -> str:
 
 def _claimed(audience: Audience, lease: Lease) -> None:
     audience.signal("lease.claimed", owner=lease.owner, fence=lease.fence, expires_at=lease.expires)
+
+
+def _load(store: Store, before: Run, lease: Lease, audience: Audience, clock: Clock) -> tuple[Record, ...]:
+    """The journal of a run that was just claimed; a run whose journal cannot be read is not kept from others."""
+    try:
+        records = store.journal(before.run_id)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            store.release(lease, now=clock.now())
+        raise
+    audience.signal(
+        "checkpoint.loaded",
+        revision=before.revision,
+        fence=lease.fence,
+        records=len(records),
+        step_executions=before.step_executions,
+        definition_digest=before.digest,
+    )
+    return records
 
 
 def _owner(holder: Holder) -> str:

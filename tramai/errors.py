@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 
 Pointer = tuple[str | int, ...]
@@ -74,7 +76,39 @@ class TramaiError(Exception):
         return text.format_map(self.details)
 
 
-class BugError(TramaiError):
+_QUOTED = r"""'[^'\n]*[/\\.][^'\n]*'|"[^"\n]*[/\\.][^"\n]*\""""
+_PLACE = _QUOTED + r"""|(?<![\w/])(?:[a-z][\w+.-]*:/?/?|~|\.{1,2})?/[^\s'"),;]*[^\s'"),;:.]"""
+"""A path or a URL, quoted or bare."""
+
+
+class Fault(TramaiError):
+    """something failed that nobody who reads this has to know more about"""
+
+    # Its text is a fixed sentence. `id` is what it can be looked up by, where diagnostics are kept; `told` is what was
+    # said where it came up, for diagnostics alone: no path and no URL in it is ever shown.
+
+    def __init__(
+        self, *, what: str, hint: str | None = None, position: Position | None = None, **details: object
+    ) -> None:
+        self.id = os.urandom(4).hex()
+        self.told = what
+        self.diagnosed = False
+        super().__init__(hint=_placeless(hint or "") or None, position=position, what=_placeless(what), **details)
+
+    def __str__(self) -> str:
+        return f"{self.message} (ref {self.id})"
+
+
+def _placeless(text: str) -> str:
+    """The text without paths and URLs: what begins with one is said of "it"."""
+    if not any(mark in text for mark in "/\\'\""):
+        return text
+    import re
+
+    return re.sub(_PLACE, lambda found: "…" if found.start() else "it", text)
+
+
+class BugError(Fault):
     """internal error: {what}"""
 
     code = "TRM499"
@@ -190,7 +224,7 @@ class NotInThatState(TramaiError):
     exit_status = 5
 
 
-class StoreUnavailable(TramaiError):
+class StoreUnavailable(Fault):
     """the store cannot be used: {what}"""
 
     code = "TRM510"
@@ -204,7 +238,7 @@ class StoreTooNew(TramaiError):
     exit_status = 7
 
 
-class CheckpointCorrupt(TramaiError):
+class CheckpointCorrupt(Fault):
     """corrupt checkpoint: {what}"""
 
     code = "TRM512"

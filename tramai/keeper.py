@@ -52,7 +52,8 @@ class Keeper:
     def stop(self) -> None:
         """Stop renewing; returns when the thread has ended."""
         self._over.set()
-        self._thread.join(timeout=10.0)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=10.0)
 
     @property
     def expired(self) -> bool:

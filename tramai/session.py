@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from . import recovery
+from . import faults, recovery
 from .audience import Audience
 from .clock import Clock
 from .codec import Json, decode, encode
 from .driver import Driver, Interrupted, Loop, Straight
-from .errors import BugError, LeaseLost, TramaiError
+from .errors import LeaseLost
 from .event import Event, RunFinished, RunStarted
 from .expression import ExpressionError, render_text
 from .host import StoreHost
@@ -47,7 +47,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     `wait`: delays up to this many seconds are waited for in the process, longer ones suspend the run.
     `lease`: seconds a claim lasts; renewed every third of it. `logs`: folder for the output of children.
-    `interrupt` asks the run to stop after saving, `hurry` to end its children at once.
+    `interrupt` asks the run to stop after saving, `hurry` to end its children at once. `diagnostics` is called with a
+    `diagnostics.Diagnostic` for every fault: what is behind the fixed text that everybody else sees.
     """
 
     wait: float = 60.0
@@ -60,6 +61,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str | None = None
     interrupt: Any = None
     hurry: Any = None
+    diagnostics: Any = None
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,12 +145,14 @@ class Session:
         """Walk as far as the run goes, and record how it ended."""
         began = time.monotonic()
         driver: Driver = Loop(self.interrupt) if self.plan.needs_loop else Straight(self.interrupt)
-        host = self._host(driver, began)
-        if self.plan.spawns:
-            self._guard_children(resumed=resumed)
-        self.keeper.start()
         try:
+            host = self._host(driver, began)
+            if self.plan.spawns:
+                self._guard_children(resumed=resumed)
+            self.keeper.start()
             ended = self._walk(driver, host, resumed=resumed)
+        except BaseException as error:  # noqa: BLE001 - the edge of the engine
+            raise self._fault(error) from None
         finally:
             self.keeper.stop()
         finished = RunFinished(
@@ -183,15 +187,18 @@ class Session:
         except LeaseLost:
             self.interrupt.set("lease_lost")
             return self._stopped("lease_lost")
-        except TramaiError:
-            self._give_up()
-            raise
-        except Exception as bug:  # the edge of the engine: a fault of ours must still leave the run resumable
-            self._give_up()
-            raise BugError(what=f"{type(bug).__name__}: {bug}") from bug
-        except BaseException:  # somebody wants this process to stop: that goes on its way, and the run can be resumed
-            self._give_up()
-            raise
+
+    def _fault(self, error: BaseException) -> BaseException:
+        """What is raised for an error that ends this claim; the run is given back, so that it can be resumed.
+
+        An interruption goes on its way: somebody wants this process to stop.
+        """
+        self._give_up()
+        if not isinstance(error, Exception):
+            return error
+        found = faults.public(error)
+        faults.diagnose(found, self.options.diagnostics, self.redactor, self.before.run_id)
+        return found
 
     async def _steps(self, driver: Driver, host: StoreHost) -> dict[str, Json]:
         try:
@@ -241,7 +248,6 @@ class Session:
         try:
             return {name: render_text(value, names) for name, value in self.plan.workflow.env.items()}
         except ExpressionError as error:
-            self._give_up()
             failed = StepFailed(path="env", reason=str(error), error={"type": "expression", "message": str(error)})
             raise failed from error
 
@@ -333,7 +339,7 @@ class Session:
         self.interrupt.set("failed")
         try:
             self.journal.write(Change(now=self.clock.now(), status=Status.READY, release=True))
-        except TramaiError:
+        except Exception:  # noqa: BLE001, S110 - whatever the store says now
             pass
 
 

@@ -24,6 +24,9 @@ class Body(Struct, frozen=True, kw_only=True):
     end_column: int | None = None
     path: Annotated[Text, Meta(description="JSON pointer into the file")] = None
     run_id: Text = None
+    correlation_id: Annotated[
+        str | UnsetType, Meta(description="what the diagnostic of a fault of the store or of tramai is found by")
+    ] = UNSET
 
 
 class Place(Struct, frozen=True, kw_only=True):

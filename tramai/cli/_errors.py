@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..errors import BugError, InvalidDefinition, TramaiError, UsageError
+from ..errors import BugError, Fault, InvalidDefinition, TramaiError, UsageError
 from ._session import Session
 
 if TYPE_CHECKING:
@@ -78,30 +78,45 @@ def _close(session: Session) -> None:
     try:
         session.close()
     except Exception as error:  # noqa: BLE001 - an edge: the command is over, its status stands
-        session.err.line(f"warning: {error}")
+        session.err.line(f"warning: {_known(session, error)}")
 
 
 def _report(session: Session, error: Exception) -> int:
-    known = _known(session, error)
+    known = _diagnosed(session, error)
     try:
         if session.json:
             session.emit(document(known, session))
         else:
             for line in text(session, known):
                 session.err.line(line)
-            if session.debug and isinstance(known, BugError):
-                import traceback
-
-                session.err.line("".join(traceback.format_exception(error)))
+        if session.debug and isinstance(known, Fault):
+            session.err.line(session.diagnosed[known.id].detail)
     except Exception:  # noqa: BLE001 - the last edge: what describes errors has one itself
         sys.stderr.write(f"error[{known.code}]: {known}\n")
     return known.exit_status
 
 
+def _diagnosed(session: Session, error: Exception) -> TramaiError:
+    """The error as one of ours. What is behind a fault is kept in the session; a bug gets a report file."""
+    known = _known(session, error)
+    if not isinstance(known, Fault):
+        return known
+    from .. import faults
+
+    faults.diagnose(known, session.diagnose, None, session.run_id)
+    if known.id not in session.diagnosed:  # it was diagnosed by somebody else, or could not be written
+        from .. import diagnostics
+
+        session.diagnosed[known.id] = diagnostics.of(known)
+    if isinstance(known, BugError):
+        _report_bug(session, known)
+    return known
+
+
 def _known(session: Session, error: Exception) -> TramaiError:
-    """The error as one of ours: click's become usage errors, a stranger is a bug with a report file."""
-    if isinstance(error, BugError):
-        return _bug(session, error)
+    """The error as one of ours: click's become usage errors, a stranger is a bug."""
+    from .. import faults
+
     if isinstance(error, TramaiError):
         return error
     if "click" in sys.modules:
@@ -113,7 +128,7 @@ def _known(session: Session, error: Exception) -> TramaiError:
             return UsageError(what="aborted")
     if isinstance(error, UnicodeError) and not session.arguments:
         return UsageError(what=str(error))
-    return _bug(session, error)
+    return faults.public(error)
 
 
 def _usage(error: Any) -> UsageError:
@@ -126,13 +141,13 @@ def _usage(error: Any) -> UsageError:
     return UsageError(what=message[:1].lower() + message[1:], hint=hint)
 
 
-def _bug(session: Session, error: Exception) -> BugError:
+def _report_bug(session: Session, bug: BugError) -> None:
     from ._report import write
 
-    kind = str(error.details.get("what")) if isinstance(error, BugError) else type(error).__name__
-    file = write(session.arguments, error)
+    file = write(session.arguments, session.diagnosed[bug.id])
     where = f"the report is in {file}" if file else "no report could be written"
-    return BugError(what=kind, hint=f"this is a bug in tramai; {where}, saved runs are not harmed", report=file)
+    bug.hint = f"this is a bug in tramai; {where}, saved runs are not harmed"
+    bug.details["report"] = file
 
 
 def document(error: TramaiError, session: Session) -> Any:
@@ -153,6 +168,7 @@ def document(error: TramaiError, session: Session) -> Any:
             hint=first.hint if first else _hint(error, session),
             path=first.path if first else None,
             run_id=str(owner) if owner else None,
+            correlation_id=error.id if isinstance(error, Fault) else UNSET,
             **_encode.placed(at),
         ),
         problems=[_encode.finding(problem) for problem in problems] if problems else UNSET,
@@ -188,7 +204,7 @@ def text(session: Session, error: TramaiError) -> list[str]:
         return [line for block in problem_blocks(session, error.problems) for line in block][:-1]
     from ._advice import advice
 
-    lines = block(session, "error", error.code, error.message, error.position, ())
+    lines = block(session, "error", error.code, str(error), error.position, ())
     return lines + notes(session.err, advice(error, session))
 
 

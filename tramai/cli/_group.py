@@ -60,7 +60,7 @@ def global_flags() -> list[click.Parameter]:
     return [
         GlobalFlag("-q", "--quiet", is_flag=True, help="Print results and errors only."),
         GlobalFlag("-v", "--verbose", is_flag=True, help="Print more: whole digests, replayed steps, settings."),
-        GlobalFlag("--debug", is_flag=True, help="After an internal error, show what the report file holds."),
+        GlobalFlag("--debug", is_flag=True, help="After an internal failure, show what is behind it."),
         GlobalFlag("--json", is_flag=True, help="Print one JSON document (run and resume: one event a line)."),
         GlobalFlag("--color", metavar="WHEN", help="auto, always or never."),
         GlobalFlag("--progress", metavar="HOW", help="auto, live, plain or none."),

@@ -12,6 +12,7 @@ from ._settings import Settings, gather
 from ._terminal import Terminal
 
 if TYPE_CHECKING:
+    from ..diagnostics import Diagnostic
     from ..store import Store
 
 
@@ -29,6 +30,8 @@ class Session:
         """The run that this call is about, for error documents."""
         self.sources: dict[str, str] = {}
         """Texts that cannot be read again: standard input, by the name it has in problems."""
+        self.diagnosed: dict[str, Diagnostic] = {}
+        """What was behind the faults of this call, by their references."""
         self._store: Store | None = None
 
     def begin(self) -> None:
@@ -89,7 +92,7 @@ class Session:
 
     @property
     def debug(self) -> bool:
-        """`--debug`: for a bug of ours, what the report file holds is shown too."""
+        """`--debug`: what is behind a fault is shown too."""
         return bool(self.flags.get("debug"))
 
     def store(self) -> Store:
@@ -127,6 +130,15 @@ class Session:
 
         self.out.line(dump(document))
 
+    def diagnose(self, diagnostic: Diagnostic) -> None:
+        """Keep what is behind a fault, and append it to the file that TRAMAI_DIAGNOSTICS names."""
+        self.diagnosed[diagnostic.id] = diagnostic
+        file = os.environ.get("TRAMAI_DIAGNOSTICS")
+        if file:
+            from ..diagnostics import append
+
+            append(os.path.join(self.started_in, file), diagnostic)
+
     def note(self, text: str) -> None:
         """Tell a person something that is not the result."""
         if not (self.quiet or self.json):
@@ -154,4 +166,4 @@ def _make_private_folder(folder: str) -> None:
             with open(ignore, "w", encoding="ascii") as file:
                 file.write("*\n")
     except OSError as error:
-        raise StoreUnavailable(what=f"{folder}: {error.strerror}") from None
+        raise StoreUnavailable(what=f"its folder cannot be made ({error.strerror})") from None

@@ -179,6 +179,7 @@ def _options(session: Session, request: Request, signals: Signals) -> engine.Opt
         logs=session.logs(),
         interrupt=signals.interrupt,
         hurry=signals.hurry,
+        diagnostics=session.diagnose,
     )
 
 
