@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -23,11 +24,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 def validator(schema: Schema) -> Any:
     """A validator for which `1.0` is no integer, as for the readers of the file."""
+    return _strict()(schema)
+
+
+@cache
+def _strict() -> Any:
+    """The class: to make one costs more than to use it."""
     import jsonschema
 
     base = jsonschema.Draft202012Validator
     checker = base.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
-    return jsonschema.validators.extend(base, type_checker=checker)(schema)
+    return jsonschema.validators.extend(base, type_checker=checker)
 
 
 def findings(instance: Any, schema: Schema) -> list[Finding]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
+
+from . import hashing
 
 Json = None | bool | int | float | str | list[Any] | dict[str, Any]
 """A value that JSON can say. Sharper types would need recursion that mypy and msgspec do not both follow."""
@@ -37,7 +38,7 @@ def decode(text: str) -> Any:
 
 def sha256(text: str) -> str:
     """Lower-case hex SHA-256 of the UTF-8 bytes."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashing.sha256(text.encode("utf-8", "surrogatepass"))
 
 
 def check(value: object, where: str = "", depth: int = 0) -> None:

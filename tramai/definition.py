@@ -1,12 +1,13 @@
 """A workflow as Structs: what a file can say, without the verbs' own settings."""
 
-from __future__ import annotations
+# No annotations from the future here: msgspec would have to compile their texts in every short run.
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
+from . import size
 from .duration import Duration
 from .expression import Condition, Template, Value
 from .inputs import InputSpec
@@ -19,6 +20,10 @@ ID = r"^[a-z][a-z0-9_]*$"
 NAME = r"^(?=.*\S)[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+$"
 
 
+Size = Annotated[int, Meta(ge=1)] | Annotated[str, Meta(pattern=size.PATTERN)]
+"""Bytes as a number, or as people write them."""
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When a run is stopped, counted over all its attempts and resumes."""
 
@@ -26,6 +31,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_parallel_branches: Annotated[int, Meta(ge=1, description="How many branches or items run at once.")] = 16
     timeout: Annotated[
         Duration | None, Meta(description="Running time of the whole run; sleeping and waiting do not count.")
+    ] = None
+    max_value: Annotated[
+        Size | None, Meta(description="The largest output, saved value or list of items, as JSON: `32MiB` by default.")
+    ] = None
+    max_state: Annotated[
+        Size | None, Meta(description="The largest state, all its values together, as JSON: `64MiB` by default.")
     ] = None
 
 

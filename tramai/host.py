@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,8 +10,9 @@ from typing import Any
 import msgspec
 
 from .audience import Audience
+from .caps import MAX_VALUE, Caps
 from .clock import Clock
-from .codec import Json, NotJson, decode, encode
+from .codec import Json, NotJson, decode, encode, sha256
 from .context import StepContext
 from .driver import Driver, Interrupted, Loop
 from .expression import ExpressionError, Missing
@@ -26,6 +26,8 @@ from .step import Done, Node, Outcome, Reject, Replay, Retry, StepError, Suspend
 from .store import Mark, Record, Run
 
 ONCE = Retry(max_attempts=1)
+LONGEST_MESSAGE = 1 << 14
+"""Characters that are kept of a message whose record is too large."""
 OUT_OF_TIME = "the run reached its limit of running time (limits.timeout)"
 
 
@@ -65,6 +67,7 @@ class StoreHost:
         self.run_deadline = run_deadline
         self.limit = plan.workflow.limits.max_parallel_branches
         self.audience = audience
+        self.caps = Caps(plan.workflow.limits, journal.state)
         self.looped = isinstance(driver, Loop)
         self._worker = journal.lease.owner
         self._fence = journal.lease.fence
@@ -119,7 +122,8 @@ class StoreHost:
         past = self.journal.past(path)
         if past is not None and past.decided is not None and past.decided.value is not None:
             return decode(past.decided.value)
-        text = self._encode(make())
+        made = make()
+        text = self._encode(made, "value")
         self.journal.add(self._record(verb, path, Mark.DECIDED, 0, value=text))
         return decode(text)
 
@@ -235,7 +239,8 @@ class StoreHost:
         pure: bool,
         note: str | None = None,
     ) -> View:
-        value = self._encode(output)
+        value = self._encode(output, "output")
+        saved = self._save(saves) if saves else None
         now = self.clock.now()
         self._count(usage)
         record = self._record(
@@ -245,7 +250,7 @@ class StoreHost:
             attempt,
             started=began,
             value=value,
-            saves=self._encode(dict(saves)) if saves else None,
+            saves=saved,
             usage=_usage(usage),
             log=self._log_of(path, attempt),
         )
@@ -260,7 +265,7 @@ class StoreHost:
         self, node: Node, path: str, attempt: int, began: float, failed: StepFailed, usage: Usage | None
     ) -> None:
         self._count(usage)
-        error = self._encode(failed.error)
+        error = self._error(failed)
         self.journal.add(
             self._record(
                 node.verb,
@@ -298,6 +303,10 @@ class StoreHost:
         if self._out_of_time():
             error = StepError("limit", OUT_OF_TIME)
             raise failure(node.id, path, error, attempt)
+        try:
+            self.caps.state()
+        except StepError as error:
+            raise failure(node.id, path, error, attempt) from None
         self.journal.executions += 1
 
     def _out_of_time(self) -> bool:
@@ -327,12 +336,34 @@ class StoreHost:
         else:
             self.journal.write()
 
-    def _encode(self, value: Any) -> str:
+    def _encode(self, value: Any, what: str) -> str:
+        """Canonical JSON without secrets; StepError for what JSON cannot say or a run may not keep."""
         try:
-            text = encode(value)
+            text = self.redactor.json(encode(value))
         except NotJson as error:
             hint = "turn it into text, a number, a boolean, a list or a map with text keys"
-            raise StepError("invalid_output", f"the output cannot be kept: {error}", hint=hint) from error
+            raise StepError("invalid_output", f"`{what}` cannot be kept: {error}", hint=hint) from error
+        self.caps.value(text, value, what)
+        return text
+
+    def _save(self, saves: Mapping[str, Json]) -> str:
+        """The canonical JSON of what a step saves, once the state has room for it."""
+        texts = {name: self._encode(value, f"state.{name}") for name, value in sorted(saves.items())}
+        sizes = {name: len(text) for name, text in texts.items()}
+        self.caps.state(sizes)
+        self.caps.saved(sizes)
+        return "{" + ",".join(f"{self.redactor.json(encode(name))}:{text}" for name, text in texts.items()) + "}"
+
+    def _error(self, failed: StepFailed) -> str:
+        """The record of a failure; without its details where they cannot be kept."""
+        try:
+            text = encode(failed.error)
+        except NotJson:
+            text = ""
+        if not text or len(text) > MAX_VALUE:
+            kept = {name: failed.error[name] for name in ("type", "step", "path", "attempt")}
+            failed.error = {**kept, "message": str(failed.error["message"])[:LONGEST_MESSAGE]}
+            text = encode(failed.error)
         return self.redactor.json(text)
 
     def _count(self, usage: Usage | None) -> None:
@@ -342,7 +373,7 @@ class StoreHost:
 
     def key(self, path: str) -> str:
         """The idempotency key of a step: the same on every attempt and resume."""
-        return hashlib.sha256(f"{self.run_id}\0{path}".encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256(f"{self.run_id}\0{path}")
 
     def log_path(self, path: str, attempt: int) -> str | None:
         """Where an attempt's child writes; None when the run keeps no logs."""

@@ -1,6 +1,6 @@
 """What a run is given: declared inputs, and the values bound to them."""
 
-from __future__ import annotations
+# No annotations from the future here: msgspec would have to compile their texts in every short run.
 
 import json
 import re

@@ -8,7 +8,6 @@ folder is always safe.
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import os
 import sys
@@ -18,6 +17,7 @@ import msgspec
 
 from . import __version__, expression, plan
 from .errors import Pointer, Position
+from .hashing import sha256
 from .plan import Plan
 
 LARGEST = 1 << 20
@@ -82,11 +82,8 @@ def folder() -> str:
 def _entry(content: bytes) -> str:
     from .schema import schema_bytes
 
-    digest = hashlib.sha256(content)
-    for part in (__version__, sys.version, str(marshal.version)):
-        digest.update(b"\0" + part.encode())
-    digest.update(b"\0" + hashlib.sha256(schema_bytes()).digest())
-    return os.path.join(folder(), digest.hexdigest())
+    parts = (sha256(content), sha256(schema_bytes()), __version__, sys.version, str(marshal.version))
+    return os.path.join(folder(), sha256("\0".join(parts).encode()))
 
 
 def _read(path: str) -> bytes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 from .codec import decode
 from .interpreter import StepFailed
 from .step import Retry, StepError, matches
@@ -29,6 +27,8 @@ def again_after(retry: Retry, used: int, error: StepError) -> float | None:
             error.message += f" (asked to wait {error.retry_after:g}s, {longest})"
             return None
         return max(error.retry_after, 0.0)
+    import random
+
     delay: float = min(retry.delay * retry.backoff ** (used - 1), retry.max_delay)
     return delay * (1 + random.uniform(-retry.jitter, retry.jitter))  # noqa: S311 - spreads load, guards nothing
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Protocol
@@ -108,11 +107,11 @@ class Holder(msgspec.Struct, frozen=True):
     @staticmethod
     def here() -> Holder:
         """This process."""
-        return Holder(socket.gethostname(), _boot_id(), os.getpid(), _start_time(os.getpid()))
+        return Holder(os.uname().nodename, _boot_id(), os.getpid(), _start_time(os.getpid()))
 
     def known_dead(self) -> bool:
         """True only if this very process is certainly gone: same host, and another boot or no such process."""
-        if self.host != socket.gethostname():
+        if self.host != os.uname().nodename:
             return False
         if self.boot and self.boot != _boot_id():
             return True

@@ -1,6 +1,6 @@
 """`shell`: run a script or a program, and take what it writes."""
 
-from __future__ import annotations
+# No annotations from the future here: msgspec would have to compile their texts in every short run.
 
 import os
 from typing import Annotated, Any, ClassVar, Literal

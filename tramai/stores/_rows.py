@@ -95,9 +95,12 @@ class Head(msgspec.Struct, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_DECODERS: dict[Any, Callable[[str], Any]] = {
-    noun: msgspec.json.Decoder(noun).decode for noun in (Run, Rest, Moving, Record, Note, Definition)
-}
+
+
+@cache
+def _decoder(kind: type[Any]) -> Callable[[str], Any]:
+    """Made when it is first needed: a new run reads next to nothing."""
+    return msgspec.json.Decoder(kind).decode
 
 
 def head(key: int, run: Run, last_seq: int, last_note: int) -> Head:
@@ -288,7 +291,7 @@ def body_of(noun: object) -> bytes:
 def noun_of(body: str, kind: type[_T], what: str) -> _T:
     """The noun in a JSON text; CheckpointCorrupt(what) when it is none."""
     try:
-        return _decoder(kind)(body)  # type: ignore[no-any-return]
+        return _decoder(kind)(body)  # type: ignore[no-any-return, arg-type]
     except msgspec.ValidationError:
         raise CheckpointCorrupt(what=what) from None
     except msgspec.DecodeError:

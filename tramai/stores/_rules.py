@@ -5,7 +5,6 @@ Pure functions over the nouns of `tramai.store`, so that each store has only its
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import os
@@ -203,6 +202,8 @@ def follows(last: int, records: Iterable[Record]) -> int:
 
 def cursor_text(created: float, run_id: str) -> str:
     """Where a page ended, as opaque text."""
+    import base64
+
     plain = json.dumps([created, run_id], separators=(",", ":"))
     return base64.urlsafe_b64encode(plain.encode()).decode().rstrip("=")
 
@@ -211,6 +212,8 @@ def cursor_place(text: str | None) -> tuple[float, str]:
     """The (created, run_id) that a page goes on below; above everything for None."""
     if text is None:
         return math.inf, ""
+    import base64
+
     try:
         created, run_id = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
         if not isinstance(run_id, str):
