@@ -1,0 +1,228 @@
+"""Shell steps: quoting, masked failures, process trees, long and odd output, large values, standard input."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ROOT
+
+from .support import alive, attempts, call, content, eventually, problems, save, shown, text_of
+
+# C01
+
+NASTY = 'it\'s "x" $(touch pwned) `id` ; \\ %s\né'
+
+
+def test_a_nasty_text_is_one_value_by_every_way_in() -> None:
+    save(
+        """
+        - {id: env, shell: {run: 'printf %s "$X"', env: {X: "${{ inputs.x }}"}, parse: text}}
+        - {id: argv, shell: {argv: [printf, "%s", "${{ inputs.x }}"], parse: text}}
+        - {id: stdin, shell: {run: cat, stdin: "${{ inputs.x }}", parse: text}}
+        - {id: quoted, shell: {argv: [bash, -c, "printf %s ${{ inputs.x | quote }}"], parse: text}}
+        """,
+        """
+        inputs: {x: {type: string}}
+        outputs:
+          all: ${{ [steps.env.output, steps.argv.output, steps.stdin.output, steps.quoted.output] }}
+        """,
+    )
+    assert call("run", "case.yaml", "-i", f"x={NASTY}").outputs == {"all": [NASTY] * 4}
+    assert not Path("pwned").exists()
+
+
+def test_a_value_in_the_text_of_a_script_is_refused_with_the_rewrite() -> None:
+    save("- {id: a, shell: 'echo ${{ inputs.x }}'}", "inputs: {x: {type: string}}")
+    (problem,) = problems("case.yaml")
+    assert (problem["code"], problem["severity"]) == ("TRM301", "error")
+    assert 'env: {X: "${{ inputs.x }}"}' in problem["hint"]
+
+
+# C02
+
+
+@pytest.mark.parametrize("script", ["false\necho after", "false | tee log", "x=$(false) ; echo after"])
+def test_no_failure_inside_a_script_is_masked(script: str) -> None:
+    save("- id: a\n  shell:\n    run: |\n" + "".join(f"      {line}\n" for line in script.splitlines()))
+    ended = call("run", "case.yaml")
+    assert (ended.status, ended.error["type"], ended.error["exit_code"]) == (1, "exit.1", 1)
+    assert "after" not in ended.error["output"]
+    assert attempts(shown()) == {"a": ["failed"]}
+
+
+# C04
+
+TREES = {
+    "children": "sleep 300 & echo $! >> pids; sleep 300 & echo $! >> pids; wait",
+    "deaf": "trap '' TERM; echo $$ >> pids; while true; do sleep 0.1; done",
+    "daemon": "(setsid sh -c 'echo $$ >> pids; exec sleep 300' &) ; sleep 300",
+}
+
+
+@pytest.mark.parametrize("what", TREES)
+def test_a_timeout_ends_the_whole_tree_and_the_run_goes_on(what: str) -> None:
+    save(
+        f"""
+        - id: slow
+          foreach:
+            items: [1]
+            on_error: collect
+            do:
+              - id: it
+                shell: {{run: "echo partial; {TREES[what]}", kill_after: 300ms}}
+                timeout: 500ms
+        - {{id: next, shell: echo on}}
+        """,
+        "outputs: {error: '${{ steps.slow.output[0].error }}'}",
+    )
+    began = time.monotonic()
+    error = call("run", "case.yaml").outputs["error"]
+    assert 0.5 < time.monotonic() - began < 5
+    assert (error["type"], error["output"]) == ("timeout", "partial")
+    pids = [int(pid) for pid in content("pids").split()]
+    assert pids
+    eventually(lambda: not any(map(alive, pids)), 1.0)
+    assert attempts(shown())["next"] == ["succeeded"]
+
+
+# C06
+
+
+def test_a_line_of_five_million_characters_is_kept_or_cut_with_a_mark() -> None:
+    big = "head -c 5000000 /dev/zero | tr '\\\\0' x"
+    save(
+        f"""
+        - {{id: whole, shell: {{run: "{big}", max_output: 6MB}}, output: "${{{{ result.stdout | length }}}}"}}
+        - {{id: err, shell: {{run: "{big} >&2", max_output: 6MB}}, output: "${{{{ result.stderr | length }}}}"}}
+        - {{id: cut, shell: "{big}", output: "${{{{ [result.truncated, result.stdout] }}}}"}}
+        """,
+        "outputs: {whole: '${{ steps.whole.output }}', err: '${{ steps.err.output }}', cut: '${{ steps.cut.output }}'}",
+    )
+    outputs = call("run", "case.yaml").outputs
+    assert (outputs["whole"], outputs["err"]) == (5_000_000, 5_000_000)
+    truncated, text = outputs["cut"]
+    assert truncated is True
+    assert "… [3951424 bytes left out] …" in text
+    assert text.count("x") == 1024 * 1024
+
+
+# C07
+
+
+def test_bytes_that_are_no_text_end_nothing() -> None:
+    save(
+        r"""
+        - id: a
+          shell: |
+            printf 'c\303(\377\000\351\n'; echo done
+        - {id: b, shell: test -e go}
+        """,
+        "outputs: {a: '${{ steps.a.output.stdout }}'}",
+    )
+    wanted = "c\ufffd(\ufffd\0\ufffd\ndone\n"
+    assert call("run", "case.yaml").status == 1
+    assert shown()["steps"][0]["output"]["stdout"] == wanted
+    assert "done" in text_of("logs", "@last", "a")
+    assert "\0" not in text_of("logs", "@last", "a") + text_of("show", "@last", "-v")
+    Path("go").touch()
+    assert call("resume", "@last").outputs == {"a": wanted}
+
+
+# C09
+
+
+def test_a_value_too_long_for_the_system_is_refused_by_name() -> None:
+    top = "inputs: {big: {type: string}}"
+    for settings, words in (
+        ("run: touch ran, env: {BIG: '${{ inputs.big }}'}", ("BIG", "200,000", "131,072")),
+        ("argv: [touch, ran, '${{ inputs.big }}']", ("argv[2]", "200,000", "131,072")),
+    ):
+        save(f"- {{id: a, shell: {{{settings}}}}}", top)
+        Path("inputs.json").write_text('{"big": "' + "y" * 200_000 + '"}')
+        ended = call("run", "case.yaml", "--inputs", "inputs.json")
+        assert (ended.status, ended.error["type"]) == (1, "limit")
+        assert all(word in ended.error["message"] for word in words)
+        assert "stdin" in ended.error["hint"]
+    assert not Path("ran").exists()
+    save(
+        "- {id: a, shell: {run: wc -c, stdin: '${{ inputs.big }}', parse: json}}",
+        f"{top}\noutputs: {{n: '${{{{ steps.a.output }}}}'}}",
+    )
+    assert call("run", "case.yaml", "--inputs", "inputs.json").outputs == {"n": 200_000}
+
+
+def test_a_nul_in_a_variable_is_named() -> None:
+    save('- {id: a, shell: {run: touch ran, env: {X: "${{ state.x }}"}}}', 'state: {x: {initial: "a\\0b"}}')
+    ended = call("run", "case.yaml")
+    assert (ended.status, ended.error["type"]) == (1, "refused")
+    assert "variable X holds a NUL" in ended.error["message"]
+    assert not Path("ran").exists()
+
+
+# C10
+
+
+def test_an_endless_standard_input_does_not_reach_a_step(start: Callable[..., subprocess.Popen[str]]) -> None:
+    save("- {id: a, shell: {run: cat, parse: text}}", "outputs: {a: '${{ steps.a.output }}'}")
+    reading, writing = os.pipe()
+    try:
+        process = start("run", "case.yaml", "--json", stdin=reading)
+        out, err = process.communicate(timeout=20)
+    finally:
+        os.close(reading), os.close(writing)
+    assert process.returncode == 0, err
+    assert '"outputs":{"a":""}' in out
+
+
+def test_a_loop_of_a_shell_keeps_its_lines() -> None:
+    save("- {id: a, shell: cat}")
+    script = 'while read -r line; do "$0" -m tramai run case.yaml -q; echo "$line"; done'
+    ended = subprocess.run(
+        ["bash", "-c", script, sys.executable],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        input="one\ntwo\nthree\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (ended.stdout, ended.stderr) == ("one\ntwo\nthree\n", "")
+
+
+# C12
+
+
+def test_streams_keep_their_order_and_bars_become_one_line() -> None:
+    save(
+        r"""
+        - id: a
+          shell: |
+            echo o1; sleep 0.05; echo e1 >&2; sleep 0.05; echo o2; sleep 0.05
+            for i in $(seq 500); do printf '\r%s of 500' "$i"; done; echo
+        - {id: version, shell: {run: 'echo v1.2; echo noise >&2', parse: text}}
+        - {id: lines, shell: {run: "printf 'x\nEOF\na=b\n\n'", parse: text}}
+        - {id: raw, shell: 'echo v1.2', output: "${{ result.stdout }}"}
+        """,
+        """
+        outputs:
+          all: ${{ [steps.version.output, steps.lines.output, steps.raw.output] }}
+          streams: ${{ [steps.a.output.stdout | length, steps.a.output.stderr] }}
+        """,
+    )
+    ended = call("run", "case.yaml")
+    assert ended.outputs["all"] == ["v1.2", "x\nEOF\na=b", "v1.2\n"]
+    assert ended.outputs["streams"][1] == "e1\n"
+    lines = text_of("logs", "@last", "a").splitlines()
+    order = [lines.index(next(line for line in lines if line.endswith(word))) for word in ("o1", "e1", "o2")]
+    assert order == sorted(order)
+    assert len(lines) < 10
+    assert lines[-1].endswith("500 of 500")
+
+
+# C14: tests/cli/test_signals.py and tests/crash/test_mid_step.py
