@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from . import recovery, secret
+from . import caps, recovery, secret
 from .audience import Audience
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
@@ -44,10 +44,12 @@ def run(
     options, clock = options or Options(), clock or SystemClock()
     cwd = os.path.abspath(options.cwd or os.getcwd())
     secrets = secret.resolve(plan.workflow.secrets, base=cwd)
+    given = Redactor(secrets.values()).json(encode(dict(inputs)))
+    caps.check_inputs(plan.workflow.limits, inputs, given)
     new = NewRun(
         run_id=options.run_id or new_id(clock),
         definition=plan.definition(),
-        inputs=Redactor(secrets.values()).json(encode(dict(inputs))),
+        inputs=given,
         cwd=cwd,
         created=clock.now(),
         started_by=options.started_by or user(),

@@ -18,12 +18,13 @@ from .errors import LeaseLost
 from .event import Event, RunFinished, RunStarted
 from .expression import ExpressionError, render_text
 from .host import StoreHost
-from .interpreter import Interpreter, StepFailed, Suspended
+from .interpreter import Interpreter, StepFailed, Suspended, failure
 from .interrupt import Interrupt
 from .journal import Journal
 from .keeper import Keeper
 from .plan import Plan
 from .redact import Redactor
+from .step import StepError
 from .store import Change, Lease, Record, Run, Status, Store
 
 if TYPE_CHECKING:
@@ -174,9 +175,13 @@ class Session:
                 blocked = self._take_over()
                 if blocked is not None:
                     return blocked
-            outputs = driver.run(self._steps(driver, host))
+            outputs = self.redactor.value(driver.run(self._steps(driver, host)))
             self.journal.cost = round(self.journal.cost, 9)
-            return self._end("completed", outputs=self.redactor.value(outputs))
+            try:
+                host.caps.value(encode(outputs), outputs, "outputs")
+            except StepError as error:
+                raise failure("outputs", "outputs", error) from None
+            return self._end("completed", outputs=outputs)
         except StepFailed as failed:
             return self._end("failed", error=failed.error)
         except Suspended as suspended:

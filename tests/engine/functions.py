@@ -42,6 +42,17 @@ def give(what: str) -> Any:
     }[what]
 
 
+def large(size: int, deep: bool = False) -> Any:
+    """A text of so many characters, or one in the middle of other things."""
+    text = "x" * size
+    return {"small": [1, 2], "rows": [{"id": 7}, {"id": 8, "body": text}]} if deep else text
+
+
+def shout(size: int) -> None:
+    """Fail with a long message and details."""
+    raise StepError("exit.1", "a" * size, details={"body": "b" * size})
+
+
 def nap(seconds: float) -> str:
     """Sleep and say so."""
     time.sleep(seconds)

@@ -27,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     schemas.inputs,
     settings.of_verbs,
     settings.times,
+    settings.sizes,
     settings.retries,
     settings.loop_names,
     settings.cases,

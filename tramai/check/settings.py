@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from .. import caps, size
 from ..definition import declared
 from ..errors import Pointer, Problem
 from ..expression import Expression
@@ -51,6 +52,16 @@ def times(scene: Scene) -> Iterator[Problem]:
             verb, at = entry.node.verb, (*entry.node.at, "timeout")
             message = f"a `{verb}` takes no `timeout`"
             yield scene.problem("TRM360", message, at, hint=f"take it out: {_UNTIMED[verb]}", key=True)
+
+
+def sizes(scene: Scene) -> Iterator[Problem]:
+    """A limit of size that a store can keep."""
+    limits = scene.workflow.limits
+    for name in ("max_value", "max_state"):
+        given = getattr(limits, name)
+        if given is not None and not caps.LEAST <= size.parse(given) <= caps.MOST:
+            message = f"`{name}` is between {size.spell(caps.LEAST)} and {size.spell(caps.MOST)}"
+            yield scene.problem("TRM361", message, ("limits", name), hint="write it as 64KiB or 100MiB")
 
 
 def retries(scene: Scene) -> Iterator[Problem]:
