@@ -6,11 +6,12 @@ In an entry, `@` and a SHA-256 stand for such a text, and `@@` for a text that b
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import re
 from typing import TypeVar
 
 from msgspec.structs import replace
 
+from ..hashing import sha256
 from ..store import Note, Record
 from ._file_journal import DISTANT, corrupt
 from ._files import Folder
@@ -19,8 +20,9 @@ _T = TypeVar("_T")
 
 INLINE = 64 * 1024
 """Characters up to which a text stands in the journal."""
-_FOLDER = "blobs"
+BLOBS = "blobs"
 _SHA = 64
+_REFERENCE = re.compile(rb'"@([0-9a-f]{64})"')
 
 
 class Blobs:
@@ -64,7 +66,7 @@ class Blobs:
         if len(text) <= INLINE:
             return "@" + text  # type: ignore[return-value]
         data = text.encode("utf-8", "surrogatepass")
-        sha = hashlib.sha256(data).hexdigest()
+        sha = sha256(data)
         self._keep(sha, data)
         return f"@{sha}"  # type: ignore[return-value]
 
@@ -79,14 +81,26 @@ class Blobs:
             raise corrupt(self._run_id, "a large value of it is missing or damaged")
         return data.decode("utf-8", "surrogatepass")  # type: ignore[return-value]
 
+    def prune(self, journal: bytes) -> int:
+        """Remove what these lines do not refer to; the bytes that frees.
+
+        Whatever looks like a reference counts as one: to keep too much harms nobody.
+        """
+        used = {sha.decode() for sha in _REFERENCE.findall(journal)}
+        with contextlib.suppress(FileNotFoundError), self._folder.child(BLOBS) as blobs:
+            unused = [name for name in blobs.names() if name not in used]
+            self._sound.difference_update(unused)
+            return sum(map(blobs.remove, unused))
+        return 0
+
     def _keep(self, sha: str, data: bytes) -> None:
         """Durable when it returns; one that was damaged is made anew, for what is written now must be readable."""
         if sha in self._sound:
             return
         try:
-            blobs = self._folder.child(_FOLDER)
+            blobs = self._folder.child(BLOBS)
         except FileNotFoundError:
-            blobs = self._folder.make(_FOLDER)
+            blobs = self._folder.make(BLOBS)
         with blobs:
             if not self._sound:
                 self._folder.flush()
@@ -99,7 +113,7 @@ class Blobs:
     def _fetch(self, sha: str) -> bytes | None:
         if len(sha) != _SHA:
             return None
-        with contextlib.suppress(FileNotFoundError), self._folder.child(_FOLDER) as blobs:
+        with contextlib.suppress(FileNotFoundError), self._folder.child(BLOBS) as blobs:
             return self._read(blobs, sha)
         return None
 
@@ -109,7 +123,7 @@ class Blobs:
             data = blobs.read(sha)
         except FileNotFoundError:
             return None
-        return data if hashlib.sha256(data).hexdigest() == sha else None
+        return data if sha256(data) == sha else None
 
 
 def is_distant(text: object) -> bool:

@@ -1,9 +1,4 @@
-"""One run of the `file:` store: its journal, open for writing or read once, and the head kept beside it.
-
-`head` is what the journal adds up to, noted after every acknowledged write and never waited for. It saves reading the
-journal, and it bears witness: a journal that ends before its head has lost what was acknowledged. A head that was torn
-by a loss of power is simply not believed, and one that is behind is caught up with.
-"""
+"""One run of the `file:` store, open for writing: an append and a flush, then the head beside the journal."""
 
 from __future__ import annotations
 
@@ -15,20 +10,17 @@ import msgspec
 from msgspec.structs import replace
 
 from ..codec import encode
-from ..errors import CheckpointCorrupt
-from ..store import Definition, Note, Record, Run
+from ..store import Definition, Mark, Note, Record, Run
 from . import _file_journal as journal
-from ._file_blobs import Blobs, is_distant, refers
+from ._file_blobs import Blobs
 from ._file_journal import DISTANT, FIELDS, Entry, Fold, Standing, corrupt
+from ._file_read import HEAD, JOURNAL, check_beginning, confirmed, head_in, lost, whole
 from ._files import Folder, flush, read, write
-from ._folder_run import Kept, Reading
-from ._sealed import noun_of, unseal
+from ._folder_run import Content, Kept
 
-JOURNAL, HEAD = "journal", "head"
 _DEFAULTS = {
     field.name: field.default for field in msgspec.structs.fields(Run) if field.default is not msgspec.NODEFAULT
 }
-_TRIES = 3
 
 
 class Journal(Kept):
@@ -39,23 +31,17 @@ class Journal(Kept):
         self._blobs = Blobs(folder, run_id)
         self._handle = self._head = -1
         self._standing: Standing | None = None
-        self._completed: set[str] | None = None
+        self._completed: set[str] = set()
+        self._spare: list[Entry] | None = None
         self._cut = 0
 
     @staticmethod
-    def begun(folder: Folder, run: Run) -> Journal:
-        """Write the journal of a new run: its first line, and the entry that is the whole header."""
-        kept = Journal(folder, run.run_id)
-        for name in DISTANT:
-            run = replace(run, **{name: kept._blobs.apart(getattr(run, name))})
-        first = {name: getattr(run, name) for name in FIELDS if getattr(run, name) != _DEFAULTS.get(name, _DEFAULTS)}
-        line, sha = journal.line_of(Entry(n=1, set=first))
-        beginning = journal.BEGINNING % journal.FORMAT
-        folder.create(JOURNAL, beginning + line)
-        kept._handle = folder.open(JOURNAL, os.O_RDWR)
-        kept._completed = set()
-        length, last = len(beginning) + len(line), len(beginning)
-        kept._note(Standing(length=length, n=1, last=last, sha=sha, seq=0, notes=0, run=_lean(run, last)))
+    def begun(folder: Folder, content: Content) -> Journal:
+        """Write the journal of a new run: its first line, and an entry that holds all there is."""
+        kept = Journal(folder, content.run.run_id)
+        lines, standing = kept._first(content)
+        folder.create(JOURNAL, lines)
+        kept._opened_anew(standing, content)
         return kept
 
     @staticmethod
@@ -81,16 +67,14 @@ class Journal(Kept):
         self.run, self.last_seq, self.last_note = self._standing.run, self._standing.seq, self._standing.notes
 
     def completed(self) -> set[str]:
-        """The paths that are completed; read from the journal the first time."""
-        if self._completed is None:
-            entries, _ = _everything(self._handle, self.run_id)
-            self._completed = journal.completed(entries)
+        """The paths that are completed."""
         return self._completed
 
-    def knows_completed(self, length: int, paths: set[str]) -> None:
-        """Spare `completed` the reading, when somebody has just read the journal to this length."""
-        if self._completed is None and self._standing is not None and self._standing.length == length:
-            self._completed = paths
+    def spare(self, now: os.stat_result) -> list[Entry] | None:
+        """The entries of the journal as it is now, when they were read for a claim and nobody has asked since."""
+        found, self._spare = self._spare, None
+        same = self._standing is not None and self._standing.length == now.st_size
+        return found if same and os.fstat(self._handle).st_ino == now.st_ino else None
 
     def append(self, after: Run, records: tuple[Record, ...], notes: tuple[Note, ...], new: Definition | None) -> None:
         """One append, one flush; then the head, for which nobody waits."""
@@ -113,8 +97,11 @@ class Journal(Kept):
         line, sha = journal.line_of(entry)
         self._write(line, before.length)
         self._cut = 0
-        if self._completed is not None:
-            self._completed |= journal.completed([entry])
+        self._completed |= journal.completed([entry])
+        if records:
+            self._spare = None
+        elif self._spare is not None:
+            self._spare.append(entry)
         run = _lean(replace(after, **{name: news[name] for name in DISTANT if name in news}), before.length)
         self._note(
             Standing(
@@ -128,9 +115,24 @@ class Journal(Kept):
             )
         )
 
+    def rewrite(self, content: Content) -> None:
+        """A new journal in the place of the old. The head goes first: one that has seen more would bear witness."""
+        self._standing = None
+        with contextlib.suppress(FileNotFoundError):
+            self.folder.remove(HEAD)
+        self.folder.flush()
+        lines, standing = self._first(content)
+        self.folder.replace(JOURNAL, lines)
+        self._opened_anew(standing, content)
+        self._blobs.prune(lines)
+
+    def tidy(self) -> int:
+        """Remove long texts that the journal does not refer to."""
+        return self._blobs.prune(read(self._handle, 0))
+
     def whole(self) -> Run:
         """The header with its long texts."""
-        return _whole(self.run, self._handle, self._blobs)
+        return whole(self.run, self._handle, self._blobs)
 
     def close(self) -> None:
         """Give the handles back."""
@@ -144,15 +146,42 @@ class Journal(Kept):
         with contextlib.suppress(Exception):
             self.close()
 
+    def _first(self, content: Content) -> tuple[bytes, Standing]:
+        """The lines of a journal that begins with all this, and what they add up to; long texts are written."""
+        run, blobs = content.run, self._blobs
+        for name in DISTANT:
+            run = replace(run, **{name: blobs.apart(getattr(run, name))})
+        entry = Entry(
+            n=1,
+            set={name: getattr(run, name) for name in FIELDS if getattr(run, name) != _DEFAULTS.get(name, _DEFAULTS)},
+            records=tuple(map(blobs.record, content.records)),
+            notes=tuple(map(blobs.note, content.notes)),
+        )
+        line, sha = journal.line_of(entry)
+        beginning = journal.BEGINNING % journal.FORMAT
+        last, seq, notes = len(beginning), len(content.records), len(content.notes)
+        length = last + len(line)
+        standing = Standing(length=length, n=1, last=last, sha=sha, seq=seq, notes=notes, run=_lean(run, last))
+        return beginning + line, standing
+
+    def _opened_anew(self, standing: Standing, content: Content) -> None:
+        stale, self._handle = self._handle, self.folder.open(JOURNAL, os.O_RDWR)
+        if stale >= 0:
+            os.close(stale)
+        self._completed = {record.path for record in content.records if record.mark is Mark.COMPLETED}
+        self._spare = None
+        self._note(standing)
+
     def _learn(self, size: int) -> None:
-        """Read what stands behind what is known, from the head or from the last time."""
-        known, self._standing = self._standing, None
-        head = _head(self.folder)
+        """Read what others have written since; all of the journal the first time, before anything is added to it."""
+        known, self._standing, self._spare = self._standing, None, None
+        head = head_in(self.folder)
         if known is None:
-            known = _confirmed(head, self._handle, self.run_id, size)
-            _check_beginning(self._handle, self.run_id)
-        if known is not None and size < known.length:
-            raise _lost(self.run_id)
+            check_beginning(self._handle, self.run_id)
+            confirmed(head, self._handle, self.run_id, size)
+            self._completed = set()
+        elif size < known.length:
+            raise lost(self.run_id)
         fold = Fold(self.run_id, known)
         begin = fold.length
         entries, rest = fold.take(read(self._handle, begin), begin)
@@ -167,8 +196,8 @@ class Journal(Kept):
             os.ftruncate(self._handle, fold.length)
             flush(self._handle)
             self._cut = len(rest)
-        if self._completed is not None:
-            self._completed |= journal.completed(entries)
+        self._completed |= journal.completed(entries)
+        self._spare = entries if known is None else None
         self._standing = standing
 
     def _write(self, line: bytes, offset: int) -> None:
@@ -195,131 +224,9 @@ class Journal(Kept):
             write(self._head, journal.head_of(standing), 0)
 
 
-class Read(Reading):
-    """A run as read once. Its header needs the head and the last entry; its records need the whole journal."""
-
-    def __init__(self, folder: Folder, run_id: str) -> None:
-        self._folder = folder
-        self._run_id = run_id
-        self._blobs = Blobs(folder, run_id)
-        self._handle = -1
-        self.length = 0
-        self.paths: set[str] = set()
-
-    def header(self) -> Run:
-        """The header, long texts left where they are."""
-        for _ in range(_TRIES):
-            head = _head(self._folder)
-            if head is not None:
-                break
-        handle = self._open()
-        size = os.fstat(handle).st_size
-        known = _confirmed(head, handle, self._run_id, size)
-        _check_beginning(handle, self._run_id)
-        if known is not None and size == known.length:
-            return known.run
-        fold = Fold(self._run_id, known)
-        fold.take(read(handle, fold.length), fold.length)
-        return fold.standing().run
-
-    def run(self) -> Run:
-        """The header."""
-        return _whole(self.header(), self._open(), self._blobs)
-
-    def records(self) -> tuple[Record, ...]:
-        """The journal."""
-        entries = self._entries()
-        self.paths = journal.completed(entries)
-        return tuple(self._blobs.whole_record(record) for entry in entries for record in entry.records)
-
-    def notes(self) -> tuple[Note, ...]:
-        """The events."""
-        return tuple(self._blobs.whole_note(note) for entry in self._entries() for note in entry.notes)
-
-    def close(self) -> None:
-        """Give the handle back."""
-        handle, self._handle = self._handle, -1
-        if handle >= 0:
-            os.close(handle)
-
-    def _entries(self) -> list[Entry]:
-        head = _head(self._folder)
-        entries, fold = _everything(self._open(), self._run_id)
-        fold.standing()
-        if head is not None and fold.length < head.length:
-            whole = os.fstat(self._open()).st_size >= head.length
-            raise corrupt(self._run_id, f"entry {fold.n + 1} is damaged") if whole else _lost(self._run_id)
-        self.length = fold.length
-        return entries
-
-    def _open(self) -> int:
-        if self._handle < 0:
-            try:
-                self._handle = self._folder.open(JOURNAL, os.O_RDONLY)
-            except FileNotFoundError:
-                raise corrupt(self._run_id, "its journal is missing") from None
-        return self._handle
-
-
-def birth(folder: Folder, run_id: str) -> tuple[float, str] | None:
-    """When a run was made, and its id, from the head alone: these never change. None when it does not tell."""
-    head = _head(folder)
-    return (head.run.created, run_id) if head is not None and head.run.run_id == run_id else None
-
-
-def claimed_id(folder: Folder, name: str) -> str:
-    """The id of the run in a folder whose name does not tell it, as the run itself has it."""
-    head = _head(folder)
-    if head is not None:
-        return head.run.run_id
-    data = folder.read(JOURNAL)
-    line = unseal(data, len(journal.BEGINNING % journal.FORMAT))
-    with contextlib.suppress(ValueError, KeyError):
-        if line is not None:
-            return str(noun_of(line.payload, Entry).set["run_id"])
-    raise corrupt(name, "its journal is damaged")
-
-
 def _cut_note(count: int, seq: int, at: float) -> Note:
     text = "the last entry was cut off: its writing had been broken off, and nobody had been told of it"
     return Note(seq=seq, at=at, type="journal.cut", comment=text, data=encode({"bytes": count}))
-
-
-def _everything(handle: int, run_id: str) -> tuple[list[Entry], Fold]:
-    data = read(handle, 0)
-    journal.begins(data, run_id)
-    fold = Fold(run_id)
-    entries, _ = fold.take(data[fold.length :], fold.length)
-    return entries, fold
-
-
-def _check_beginning(handle: int, run_id: str) -> None:
-    journal.begins(read(handle, 0, 64), run_id)
-
-
-def _head(folder: Folder) -> Standing | None:
-    try:
-        return journal.standing_of(folder.read(HEAD))
-    except OSError:
-        return None
-
-
-def _confirmed(head: Standing | None, handle: int, run_id: str, size: int) -> Standing | None:
-    """The head, if there is one; it must be of this run, and the journal must have what it has seen."""
-    if head is None:
-        return None
-    if head.run.run_id != run_id:
-        raise corrupt(run_id, "its folder holds the head of another run")
-    if size < head.length:
-        raise _lost(run_id)
-    line = unseal(read(handle, head.last, head.length - head.last))
-    if line is None or line.sha != head.sha:
-        raise corrupt(run_id, f"entry {head.n} is not what was acknowledged")
-    return head
-
-
-def _lost(run_id: str) -> CheckpointCorrupt:
-    return corrupt(run_id, "its journal ends before what was acknowledged")
 
 
 def _lean(run: Run, offset: int) -> Run:
@@ -330,26 +237,3 @@ def _lean(run: Run, offset: int) -> Run:
         if journal.distant(text, offset) is not text:
             news[name] = journal.distant(text, offset)
     return replace(run, **news) if news else run
-
-
-def _whole(run: Run, handle: int, blobs: Blobs) -> Run:
-    if not refers(run):
-        return run
-    news: dict[str, Any] = {}
-    for name in DISTANT:
-        text = getattr(run, name)
-        if is_distant(text):
-            text = _set_there(int(text[1:]), name, handle, run.run_id)
-        news[name] = blobs.back(text)
-    return replace(run, **news)
-
-
-def _set_there(offset: int, name: str, handle: int, run_id: str) -> Any:
-    """What the entry at an offset set a field to."""
-    digits = read(handle, offset, 32).partition(b" ")[0]
-    if digits.isdigit():
-        line = unseal(read(handle, offset, len(digits) + 67 + int(digits)))
-        with contextlib.suppress(ValueError, KeyError):
-            if line is not None:
-                return noun_of(line.payload, Entry).set[name]
-    raise corrupt(run_id, f"its {name} are damaged")

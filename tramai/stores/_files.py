@@ -145,9 +145,11 @@ class Folder:
         """Move an entry to another folder, which then wants a `flush`."""
         os.rename(name, new_name, src_dir_fd=self._handle, dst_dir_fd=into._handle)
 
-    def remove(self, name: str) -> None:
-        """Remove a file."""
+    def remove(self, name: str) -> int:
+        """Remove a file; the bytes it had."""
+        found = self.stat(name)
         os.unlink(name, dir_fd=self._handle)
+        return 0 if found is None else found.st_size
 
     def remove_folder(self, name: str) -> None:
         """Remove a folder with all that is in it."""
@@ -196,9 +198,19 @@ class Lock:
         except BlockingIOError:
             self._wait()
 
+    def taken(self) -> bool:
+        """Whether somebody else has it at this moment."""
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        self.give()
+        return False
+
     def give(self) -> None:
-        """Let the next one in."""
-        fcntl.flock(self._handle, fcntl.LOCK_UN)
+        """Let the next one in; closing has done that already."""
+        if self._handle >= 0:
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Give the descriptor back, and with it the lock."""

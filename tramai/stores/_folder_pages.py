@@ -60,7 +60,7 @@ class Pages:
         place = _rules.cursor_place(after)
 
         def wanted(run: Run) -> bool:
-            return status in (None, run.status) and workflow in (None, run.workflow) and label in (None, *run.labels)
+            return _rules.shown(run, status) and workflow in (None, run.workflow) and label in (None, *run.labels)
 
         with self._guarded():
             faults: list[Mapping[str, str]] = []

@@ -60,6 +60,17 @@ def place_of(where: str, kind: Kind) -> tuple[str, str | None]:
     return path or kind.default, layout
 
 
+def peek(where: str, kind: Kind) -> int | None:
+    """The format of the store at a place, nothing changed; None where there is none of this kind."""
+    path, _ = place_of(where, kind)
+    try:
+        with Folder.at(path) as folder:
+            marker = msgspec.json.decode(folder.read(_MARKER, 4096), type=Marker)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return marker.format if marker.store == kind.name else None
+
+
 class Stage:
     """A run's folder while it is made."""
 
@@ -92,6 +103,7 @@ class Place:
     def __init__(self, path: str, kind: Kind, layout: str | None, *, create: bool) -> None:
         """Open it, and make it if need be; NotFound instead with `create=False`."""
         self.kind = kind
+        self.path = path
         self._mutex = threading.Lock()
         self._lock: Lock | None = None
         made = self._prepare(path, create)
@@ -110,6 +122,12 @@ class Place:
             with locked(self._lock):
                 yield
 
+    def busy(self) -> bool:
+        """Whether somebody is making a run at this moment."""
+        with contextlib.suppress(FileNotFoundError):
+            return Lock(self.folder.open(_LOCK, os.O_RDONLY)).taken()
+        return False
+
     def find(self, run_id: str) -> Folder | None:
         """The folder of a run, opened; None where nothing has its name."""
         name = segment(run_id)
@@ -122,15 +140,26 @@ class Place:
 
     def taken(self, run_id: str) -> bool:
         """Whether anything has the name of a run."""
+        return self._above(run_id, lambda above: None)
+
+    def settle(self, run_id: str) -> None:
+        """Make the name of a run durable: who made it may have been killed before that."""
+        self._above(run_id, Folder.flush)
+
+    def _above(self, run_id: str, work: Callable[[Folder], None]) -> bool:
+        """Do something with the folder that has an entry of a run's name; whether there is one."""
         name = segment(run_id)
         for group in self._groups():
             if group is None:
-                found = self.folder.stat(name)
-            else:
-                with self.folder.child(group) as above:
-                    found = above.stat(name)
-            if found is not None:
-                return True
+                if self.folder.stat(name) is not None:
+                    work(self.folder)
+                    return True
+                continue
+            with self.folder.child(group) as above:
+                if above.stat(name) is not None:
+                    work(above)
+                    work(self.folder)
+                    return True
         return False
 
     def each(self) -> Iterator[tuple[str | None, str]]:
@@ -194,7 +223,7 @@ class Place:
         """Make the folder if need be, and refuse a place where locks cannot be trusted. Whether it was made."""
         missing = not os.path.isdir(path)
         if missing:
-            if os.path.lexists(path):
+            if os.path.lexists(path) and not os.path.isdir(path):  # asked again: somebody may just have made it
                 raise StoreUnavailable(what=f"{path!r} is a file, not a folder")
             if not create:
                 raise NotFound(kind="store", name=path)
@@ -222,10 +251,11 @@ class Place:
         """Make a store of an empty folder; refuse one that holds something else."""
         ours = {_MARKER, _LOCK, _STAGE, ".gitignore", *self.kind.folders}
         marker = Marker(self.kind.name, self.kind.format, layout or "flat")
-        empty = set(self.folder.names()) <= ours
-        if not empty and self.kind.bare:
-            return marker
-        if not empty:
+        others = [name for name in self.folder.names() if name not in ours and not name.endswith(".part")]
+        if others:
+            there = self._marker()  # somebody may just have made it
+            if there is not None or self.kind.bare:
+                return there or marker
             what = f"its folder holds other things and no {_MARKER} file"
             raise StoreUnavailable(what=what, hint="it is left as it is; name a folder of its own")
         if not create:

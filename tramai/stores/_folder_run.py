@@ -5,11 +5,22 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ..store import Definition, Note, Record, Run
 from ._files import Folder, Lock
 
 if TYPE_CHECKING:
     from typing import Self
+
+
+class Content(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a run holds, as one value."""
+
+    run: Run
+    records: tuple[Record, ...] = ()
+    notes: tuple[Note, ...] = ()
+    definitions: tuple[Definition, ...] = ()
 
 
 class Kept:
@@ -40,6 +51,18 @@ class Kept:
 
     def append(self, after: Run, records: tuple[Record, ...], notes: tuple[Note, ...], new: Definition | None) -> None:
         """Write a new header, records and numbered events as one: durable when it returns, or not there at all."""
+        raise NotImplementedError
+
+    def rewrite(self, content: Content) -> None:
+        """Let this stand in the place of all that the run held, durably: the old or the new is there after a crash."""
+        raise NotImplementedError
+
+    def definitions(self) -> tuple[Definition, ...]:
+        """The sources kept with the run itself."""
+        return ()
+
+    def tidy(self) -> int:
+        """Let go of what the run itself does not refer to any more; the bytes that frees."""
         raise NotImplementedError
 
     def whole(self) -> Run:

@@ -18,9 +18,9 @@ from ..errors import CheckpointConflict, CheckpointCorrupt, LeaseLost, NotFound,
 from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, RunExists
 from . import _rules
 from ._files import FlushFailed, Folder, Lock, locked, public
-from ._folder_pages import Pages
 from ._folder_place import Place, place_of
-from ._folder_run import Kept, Reading
+from ._folder_run import Content, Kept, Reading
+from ._folder_whole import Whole
 
 _T = TypeVar("_T")
 
@@ -28,7 +28,7 @@ _KNOWN = 48
 """Runs kept open for writing at a time; each has a few file handles."""
 
 
-class FolderStore(Pages):
+class FolderStore(Whole):
     """A store in a folder, with a folder for each run."""
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:
@@ -47,7 +47,7 @@ class FolderStore(Pages):
 
     # What a subclass says.
 
-    def _make(self, folder: Folder, run: Run, definition: Definition) -> Kept:
+    def _make(self, folder: Folder, content: Content) -> Kept:
         """Write the first content of a run into its folder, flushed but for the folder itself."""
         raise NotImplementedError
 
@@ -59,7 +59,7 @@ class FolderStore(Pages):
         """The id of the run that a start key has started."""
         raise NotImplementedError
 
-    def _announce(self, new: NewRun) -> Definition:
+    def _announce(self, run: Run, definition: Definition | None) -> Definition | None:
         """In the turn of its maker, before a run gets its name: make durable what leads to it.
 
         The definition to keep with it: the first source of its digest.
@@ -78,17 +78,14 @@ class FolderStore(Pages):
         with self._guarded(write=True), self._place.turn():
             started = None if new.start_key is None else self._started(new.start_key)
             if started is not None:
-                self._place.folder.flush()  # its maker may have been killed before that
+                self._place.settle(started)
                 with self._find(started) as folder, self._reading(folder, started) as reading:
                     return reading.run(), None
             if self._place.taken(new.run_id):
                 raise RunExists(run_id=new.run_id)
             run = _rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
-            definition = self._announce(new)
-            with self._place.staged() as stage:
-                kept = self._make(stage.folder, run, definition)
-                stage.publish(new.run_id, run.workflow)
-            self._adopt(kept)
+            definition = self._announce(run, new.definition)
+            self._begin(Content(run=run, definitions=() if definition is None else (definition,)))
         return run, run.lease
 
     def claim(self, run_id: str, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
@@ -234,14 +231,21 @@ class FolderStore(Pages):
                 return kept
         folder = self._find(run_id)
         try:
-            self._place.folder.flush()  # its maker may have been killed before that
+            self._place.settle(run_id)
             kept = self._writable(folder, run_id)
         except BaseException:
             folder.close()
             raise
-        return self._adopt(kept)
+        return self._keep_open(kept)
 
-    def _adopt(self, kept: Kept) -> Kept:
+    def _begin(self, content: Content) -> Kept:
+        """Make a run in the turn of its maker."""
+        with self._place.staged() as stage:
+            kept = self._make(stage.folder, content)
+            stage.publish(content.run.run_id, content.run.workflow)
+        return self._keep_open(kept)
+
+    def _keep_open(self, kept: Kept) -> Kept:
         """Keep a run open; when there are too many, the one that was longest not used is closed."""
         with self._mutex:
             there = self._kept.get(kept.run_id)

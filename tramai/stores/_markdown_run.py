@@ -11,11 +11,11 @@ from typing import TypeVar
 from ..errors import CheckpointCorrupt
 from ..store import Definition, Mark, Note, Record, Run
 from ._files import Folder
-from ._folder_run import Kept, Reading
+from ._folder_run import Content, Kept, Reading
 from ._markdown_text import (
-    Content,
     Damaged,
     Front,
+    Written,
     birth_of,
     content_of,
     front_of,
@@ -53,13 +53,10 @@ class Checkpoint(Kept):
         self._completed: set[str] = set()
 
     @staticmethod
-    def begun(folder: Folder, run: Run, definition: Definition) -> Checkpoint:
+    def begun(folder: Folder, content: Content) -> Checkpoint:
         """Write the first checkpoint of a new run."""
-        kept = Checkpoint(folder, run.run_id)
-        kept.run, kept.last_seq, kept.last_note = run, 0, 0
-        kept._definitions = (definition,)
-        text = render(run, kept._definitions, "")
-        kept._stamp = stamp(folder.create(CHECKPOINT, text.encode()))
+        kept = Checkpoint(folder, content.run.run_id)
+        kept._keep(content, lambda data: folder.create(CHECKPOINT, data))
         return kept
 
     def gone(self) -> bool:
@@ -100,9 +97,35 @@ class Checkpoint(Kept):
         self._completed.update(record.path for record in records if record.mark is Mark.COMPLETED)
         self._stamp = stamp(made)
 
+    def rewrite(self, content: Content) -> None:
+        """Replace the whole file, as every write does."""
+        self._stamp = None
+        self._keep(content, lambda data: self.folder.replace(CHECKPOINT, data))
+
+    def definitions(self) -> tuple[Definition, ...]:
+        """The sources in the checkpoint."""
+        return self._definitions
+
+    def tidy(self) -> int:
+        """Of a tombstone, let go of the definition."""
+        if not self.run.status.tombstone or not self._definitions:
+            return 0
+        freed = sum(len(kept.text) + len(kept.canonical) for kept in self._definitions)
+        self._definitions = ()
+        self.append(self.run, (), (), None)
+        return freed
+
     def whole(self) -> Run:
         """The header."""
         return self.run
+
+    def _keep(self, content: Content, write: Callable[[bytes], os.stat_result]) -> None:
+        journal = "".join((*map(record_section, content.records), *map(note_section, content.notes)))
+        made = write(render(content.run, content.definitions, journal).encode())
+        self.run, self._definitions, self._journal = content.run, content.definitions, journal
+        self.last_seq, self.last_note = len(content.records), len(content.notes)
+        self._completed = {record.path for record in content.records if record.mark is Mark.COMPLETED}
+        self._stamp = stamp(made)
 
     def _clean(self) -> None:
         """Remove what a killed writer left behind."""
@@ -117,7 +140,7 @@ class Read(Reading):
     def __init__(self, folder: Folder, run_id: str) -> None:
         self._folder = folder
         self._run_id = run_id
-        self._content: Content | None = None
+        self._content: Written | None = None
 
     def header(self) -> Run:
         """The header, its texts left out: the front matter tells it."""
@@ -139,7 +162,7 @@ class Read(Reading):
         """The sources kept in it."""
         return self._whole().definitions()
 
-    def _whole(self) -> Content:
+    def _whole(self) -> Written:
         if self._content is None:
             self._content = _content(_load(self._folder, self._run_id)[0], self._run_id)
         return self._content
@@ -189,7 +212,7 @@ def _load(folder: Folder, run_id: str, limit: int = -1) -> tuple[bytes, os.stat_
         raise CheckpointCorrupt(what=f"run {run_id}: {_file(run_id)} is missing", run_id=run_id) from None
 
 
-def _content(data: bytes, run_id: str) -> Content:
+def _content(data: bytes, run_id: str) -> Written:
     damaged = partial(_damaged, data, run_id)
     content = content_of(plain(data, damaged), damaged)
     if content.run_id != run_id:

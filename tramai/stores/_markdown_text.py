@@ -7,7 +7,6 @@ follows it, and `checksum`, of the lines above it. Both are taken of the text wi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..errors import CheckpointCorrupt, StoreTooNew
+from ..hashing import sha256
 from ..store import Definition, Mark, Note, Record, Run
 from ._markdown_words import fence_text, instant, json_fence, opens_fence, scalar, scalar_value, shown, text_fence
 
@@ -40,6 +40,7 @@ _FACTS = (
     "log",
 )
 _BLOCKS = ("value", "error", "saves", "usage")
+_FRONT_END = "\n---\n\n"
 _NOTICE = "Written by tramai. Read it, compare it, keep it; what was edited by hand is refused as damaged.\n"
 
 Damaged = Callable[[], CheckpointCorrupt]
@@ -56,7 +57,7 @@ class Front(msgspec.Struct, frozen=True):
     body: str
 
 
-class Content:
+class Written:
     """All that a checkpoint holds, each part read when it is asked for. `damaged` is raised for what cannot be."""
 
     def __init__(self, front: Front, body: str, damaged: Damaged) -> None:
@@ -190,14 +191,14 @@ def front_lines(text: str, damaged: Damaged) -> tuple[list[str], int]:
     """The lines of the front matter, and where the body begins; raises `damaged` unless they are as written."""
     end = text.find("\n---\n", 3)
     seal = text.rfind("\nchecksum: ", 0, end + 1) + 1
-    if not text.startswith("---\n") or end < 0 or not seal:
+    if not text.startswith("---\n") or text[end : end + len(_FRONT_END)] != _FRONT_END or not seal:
         _check_newer(text)
         raise damaged()
     front = text[4:seal]
     _check_newer(text)
     if text[seal : end + 1] != f"checksum: {scalar(_sha(front))}\n":
         raise damaged()
-    return front[:-1].split("\n"), end + len("\n---\n\n")
+    return front[:-1].split("\n"), end + len(_FRONT_END)
 
 
 def front_of(text: str, damaged: Damaged) -> tuple[Front, int]:
@@ -218,13 +219,13 @@ def birth_of(text: str, damaged: Damaged) -> tuple[float, str]:
         return float(fields["created"]), str(fields["run_id"])
 
 
-def content_of(text: str, damaged: Damaged) -> Content:
+def content_of(text: str, damaged: Damaged) -> Written:
     """All of a checkpoint; raises `damaged` unless it is as it was written."""
     front, begin = front_of(text, damaged)
     body = text[begin:]
     if _sha(body) != front.body:
         raise damaged()
-    return Content(front, body, damaged)
+    return Written(front, body, damaged)
 
 
 def _sections(body: str) -> Iterator[_Section]:
@@ -285,4 +286,4 @@ def _check_newer(text: str) -> None:
 
 
 def _sha(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(text.encode("utf-8", "surrogatepass"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
+
+from ..hashing import sha256
 
 _T = TypeVar("_T")
 
@@ -30,7 +31,7 @@ class Line(msgspec.Struct, frozen=True):
 
 def seal(payload: bytes) -> tuple[bytes, str]:
     """The line of a JSON text, and its SHA-256."""
-    sha = hashlib.sha256(payload).hexdigest()
+    sha = sha256(payload)
     return b"%d %s %s\n" % (len(payload), sha.encode("ascii"), payload), sha
 
 
@@ -45,7 +46,7 @@ def unseal(data: bytes, start: int = 0) -> Line | None:
     if data[end : end + 1] != b"\n" or data[begin - 1 : begin] != b" ":
         return None
     payload = data[begin:end]
-    sha = hashlib.sha256(payload).hexdigest()
+    sha = sha256(payload)
     if sha.encode("ascii") != data[space + 1 : begin - 1]:
         return None
     return Line(end + 1, sha, payload)

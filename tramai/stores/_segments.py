@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
+
+from ..hashing import sha256
 
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _ENCODED = re.compile(r"~[a-z2-7]+|~~[0-9a-f]{64}")
@@ -19,9 +19,11 @@ def segment(text: str) -> str:
     """
     if _PLAIN.fullmatch(text) and text[-1] != "." and text.split(".", 1)[0] not in _RESERVED:
         return text
+    import base64
+
     data = text.encode("utf-8", "surrogatepass")
     encoded = "~" + base64.b32encode(data).decode("ascii").rstrip("=").lower()
-    return encoded if len(encoded) <= _LONGEST else "~~" + hashlib.sha256(data).hexdigest()
+    return encoded if len(encoded) <= _LONGEST else "~~" + sha256(data)
 
 
 def is_segment(name: str) -> bool:
@@ -35,6 +37,8 @@ def text_of(name: str) -> str | None:
         return name
     if name.startswith("~~"):
         return None
+    import base64
+
     encoded = name[1:].upper()
     try:
         return base64.b32decode(encoded + "=" * (-len(encoded) % 8)).decode("utf-8", "surrogatepass")

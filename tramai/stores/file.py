@@ -7,17 +7,20 @@ the run and, checked in the same turn, the writer's fence, token and time.
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import ClassVar, TypeVar
 
 import msgspec
 
 from ..errors import CheckpointCorrupt, NotFound
-from ..store import Definition, NewRun, Record, Run
-from ._file_journal import corrupt
-from ._file_run import JOURNAL, Journal, Read, birth, claimed_id
+from ..store import Definition, Record, Run
+from ._file_blobs import BLOBS
+from ._file_journal import Entry, corrupt
+from ._file_read import JOURNAL, Read, birth, claimed_id
+from ._file_run import Journal
 from ._files import Folder
 from ._folder_place import Kind
-from ._folder_run import Kept, Reading
+from ._folder_run import Content, Kept, Reading
 from ._folder_store import FolderStore
 from ._sealed import noun_of, seal, text_of, unseal
 from ._segments import segment
@@ -43,13 +46,9 @@ class File(FolderStore):
         """All records in order, each checked, and none missing."""
 
         def work(reading: Reading) -> tuple[Record, ...]:
-            records = reading.records()
-            with self._mutex:
-                kept = self._kept.get(run_id)
-            if isinstance(kept, Journal) and isinstance(reading, Read) and kept.mutex.acquire(blocking=False):
-                kept.knows_completed(reading.length, reading.paths)
-                kept.mutex.release()
-            return records
+            if isinstance(reading, Read):
+                reading.spare = lambda now: self._spare(run_id, now)
+            return reading.records()
 
         return self._look(run_id, work)
 
@@ -64,8 +63,19 @@ class File(FolderStore):
             raise CheckpointCorrupt(what=f"the definition {digest} is damaged")
         return found
 
-    def _make(self, folder: Folder, run: Run, definition: Definition) -> Kept:
-        return Journal.begun(folder, run)
+    def _spare(self, run_id: str, now: os.stat_result) -> list[Entry] | None:
+        """What a claim has just read of a journal, so that a resume reads it once."""
+        with self._mutex:
+            kept = self._kept.get(run_id)
+        if not isinstance(kept, Journal) or not kept.mutex.acquire(blocking=False):
+            return None
+        try:
+            return kept.spare(now)
+        finally:
+            kept.mutex.release()
+
+    def _make(self, folder: Folder, content: Content) -> Kept:
+        return Journal.begun(folder, content)
 
     def _writable(self, folder: Folder, run_id: str) -> Kept:
         return Journal.opened(folder, run_id)
@@ -112,18 +122,37 @@ class File(FolderStore):
             return reading.header()
         return None
 
-    def _announce(self, new: NewRun) -> Definition:
-        self._keep_definition(new.definition)
-        if new.start_key is not None:
+    def _announce(self, run: Run, definition: Definition | None) -> Definition | None:
+        if definition is not None:
+            self._keep_definition(definition)
+        if run.start_key is not None:
             with self._place.folder.child(_KEYS) as folder:
-                line, _ = seal(text_of(Started(new.start_key, new.run_id)))
-                folder.replace(segment(new.start_key), line)
-        return new.definition
+                line, _ = seal(text_of(Started(run.start_key, run.run_id)))
+                folder.replace(segment(run.start_key), line)
+        return definition
 
     def _define(self, definition: Definition) -> Definition:
         with self._place.turn():
             self._keep_definition(definition)
         return definition
+
+    def _loose(self, folder: Folder, run: Run) -> bool:
+        return folder.stat(BLOBS) is not None
+
+    def _tidy(self, used: set[str]) -> int:
+        kept = set(map(segment, used))
+        with self._place.folder.child(_DEFINITIONS) as folder:
+            unused = [name for name in folder.names() if name not in kept]
+            return sum(map(folder.remove, unused))
+
+    def verify(self) -> tuple[str, ...]:
+        """What is wrong with the folder itself, beside its runs: definitions and start keys that cannot be read."""
+        found = []
+        with self._guarded(), self._place.folder.child(_DEFINITIONS) as folder:
+            found += [f"the definition {name} is damaged" for name in _damaged(folder, Definition)]
+        with self._guarded(), self._place.folder.child(_KEYS) as folder:
+            found += [f"the start key {id_of(name) or name} is damaged" for name in _damaged(folder, Started)]
+        return tuple(found)
 
     def _keep_definition(self, definition: Definition) -> None:
         name = segment(definition.digest)
@@ -135,6 +164,11 @@ class File(FolderStore):
                 folder.replace(name, seal(text_of(definition))[0])
             else:
                 folder.flush()  # its maker may have been killed before that
+
+
+def _damaged(folder: Folder, kind: type[Definition | Started]) -> list[str]:
+    names = (name for name in folder.names() if not name.startswith("."))
+    return sorted(name for name in names if _sealed(folder, name, kind) is None)
 
 
 def _sealed(folder: Folder, name: str, kind: type[_T]) -> _T | None:

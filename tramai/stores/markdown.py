@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from ..errors import CheckpointCorrupt, NotFound, StoreTooNew
-from ..store import Definition, NewRun, Run
+from ..store import Definition, Run
 from ._files import Folder
 from ._folder_place import Kind
-from ._folder_run import Kept, Reading
+from ._folder_run import Content, Kept, Reading
 from ._folder_store import FolderStore
 from ._markdown_run import CHECKPOINT, Checkpoint, Read, Stamp, birth, front, refuse_if_started, stamp
 from ._markdown_text import Front
@@ -46,8 +46,8 @@ class Markdown(FolderStore):
             raise NotFound(kind="definition", name=digest)
         return found
 
-    def _make(self, folder: Folder, run: Run, definition: Definition) -> Kept:
-        return Checkpoint.begun(folder, run, definition)
+    def _make(self, folder: Folder, content: Content) -> Kept:
+        return Checkpoint.begun(folder, content)
 
     def _writable(self, folder: Folder, run_id: str) -> Kept:
         return Checkpoint(folder, run_id)
@@ -76,8 +76,11 @@ class Markdown(FolderStore):
                 refuse_if_started(folder, id_of(name) or name, key)
         return None
 
-    def _announce(self, new: NewRun) -> Definition:
-        return self._define(new.definition)
+    def _announce(self, run: Run, definition: Definition | None) -> Definition | None:
+        return None if definition is None else self._define(definition)
+
+    def _loose(self, folder: Folder, run: Run) -> bool:
+        return run.status.tombstone
 
     def _define(self, definition: Definition) -> Definition:
         first = self._sources.get(definition.digest) or self._source(definition.digest) or definition
