@@ -20,6 +20,7 @@ import pytest
 import tramai
 from tramai import kinds, workflow
 from tramai.errors import TramaiError
+from tramai.portable import Portable
 from tramai.provider import Provider
 from tramai.step import Control, Step
 from tramai.store import Store
@@ -105,6 +106,12 @@ def test_a_store_has_every_method_of_the_contract(name: str) -> None:
     assert kind.__name__ == name.capitalize()
     missing = {wanted for wanted in protocol_names(Store) - {"url"} if not hasattr(kind, wanted)}
     assert missing == set()
+
+
+@pytest.mark.parametrize("name", ["memory", "sqlite"])
+def test_whole_runs_can_be_brought_to_a_store(name: str) -> None:
+    kind = kinds.find("stores", name)
+    assert {wanted for wanted in protocol_names(Portable) - {"url"} if not hasattr(kind, wanted)} == set()
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -290,7 +297,10 @@ def test_every_flag_of_a_command_is_on_its_page(name: str) -> None:
 
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     command: Any = importlib.import_module(f"tramai.cli.{name}").command
-    for parameter in command.params:
+    verbs = getattr(command, "commands", {})
+    for verb in verbs:
+        assert f"### `tramai {name} {verb}" in page, f"docs/reference/cli.md has no section on {name} {verb}"
+    for parameter in (parameter for one in (command, *verbs.values()) for parameter in one.params):
         if parameter.param_type_name == "option" and not isinstance(parameter, GlobalFlag):
             long = max(parameter.opts, key=len)
             assert f"{long}" in page, f"docs/reference/cli.md does not name {long} of {name}"

@@ -19,12 +19,19 @@ _FREE = ("version", "limits", "outputs", "env", "secrets", "state")
 
 
 def judge(
-    run: Run, old: Plan, new: Plan, changed: Sequence[Difference], records: Sequence[Record], *, accept: bool
+    run: Run,
+    old: Plan,
+    new: Plan,
+    changed: Sequence[Difference],
+    records: Sequence[Record],
+    *,
+    accept: bool,
+    verb: str = "resume",
 ) -> None:
     """Raise DefinitionChanged, unless the changes are to be accepted and touch nothing that has begun.
 
     The error carries `differences`, `ran` (those of steps that have begun) and `blocking` (those that cannot be
-    accepted).
+    accepted). `verb` is what was asked for, and stands in the advice.
     """
     begun = begun_ids(records)
     ran = tuple(difference for difference in changed if _touches(difference, begun))
@@ -41,6 +48,7 @@ def judge(
         ran=ran,
         blocking=blocking,
         accept=accept,
+        verb=verb,
         file=run.file,
         digests=(old.digest, new.digest),
         versions=(old.workflow.version, new.workflow.version),

@@ -1,4 +1,4 @@
-"""Runs workflows over a store: start and resume; both enter the one loop of a session."""
+"""Runs workflows over a store: start, resume and rerun; all enter the one loop of a session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from . import caps, recovery, secret
+from msgspec.structs import replace
+
+from . import recovery, secret
 from .audience import Audience
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
@@ -23,7 +25,7 @@ from .store import Holder, Lease, NewRun, Record, Run, Status, Store
 if TYPE_CHECKING:
     from .diff import Difference
 
-__all__ = ["Options", "Result", "compare", "exit_status", "new_id", "restore", "resume", "run", "standing"]
+__all__ = ["Options", "Result", "compare", "exit_status", "new_id", "rerun", "restore", "resume", "run", "standing"]
 
 
 @safely
@@ -44,12 +46,10 @@ def run(
     options, clock = options or Options(), clock or SystemClock()
     cwd = os.path.abspath(options.cwd or os.getcwd())
     secrets = secret.resolve(plan.workflow.secrets, base=cwd)
-    given = Redactor(secrets.values()).json(encode(dict(inputs)))
-    caps.check_inputs(plan.workflow.limits, inputs, given)
     new = NewRun(
         run_id=options.run_id or new_id(clock),
         definition=plan.definition(),
-        inputs=given,
+        inputs=Redactor(secrets.values()).json(encode(dict(inputs))),
         cwd=cwd,
         created=clock.now(),
         started_by=options.started_by or user(),
@@ -60,7 +60,7 @@ def run(
     holder = Holder.here()
     record, lease = store.create(new, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
     if lease is None:
-        return standing(record, resumed=False)
+        return _started_before(store, record)
     audience = Audience(observers, record.run_id)
     _claimed(audience, lease)
     session = Session(plan, record, lease, (), store, audience, options, clock, secrets, sent)
@@ -85,7 +85,7 @@ def resume(
     A completed run answers with its stored result. Raises NotFound, LeaseHeld, OutcomeUnknown, NotInThatState.
     """
     options, clock = options or Options(), clock or SystemClock()
-    found = store.get(run_id)
+    found = _here(store, store.get(run_id), clock)
     if found.status is Status.COMPLETED:
         return standing(found, resumed=False)
     if found.status.terminal:
@@ -118,6 +118,60 @@ def resume(
     if changed:
         session.adopt(changed)
     return session.carry(resumed=True)
+
+
+@safely
+def rerun(
+    run_id: str,
+    *,
+    store: Store,
+    plan: Plan | None = None,
+    start_at: str | None = None,
+    accept_changes: bool = False,
+    observers: Sequence[Observer] = (),
+    options: Options | None = None,
+    clock: Clock | None = None,
+) -> Result:
+    """Start a new run with the inputs of an earlier one, and carry it as far as it goes.
+
+    `start_at` is the path or id of a step: what stands before it is not run again, its results are taken over. The
+    inputs come from the store, secrets are fetched again, the working folder and the labels are those of the earlier
+    run. `plan` is the workflow file as it is now; when it says something else, that is DefinitionChanged, unless
+    `accept_changes`, and even then if a change touches a result that is taken over. None: the stored definition.
+    """
+    from .portable import StartKeyTaken, portable
+    from .rerun import again
+
+    options, clock = options or Options(), clock or SystemClock()
+    found = _here(store, store.get(run_id), clock)
+    plan, kept = _taken_over(store, found, plan, start_at, accept=accept_changes)
+    cwd = os.path.abspath(options.cwd or found.cwd)
+    secrets = secret.resolve(plan.workflow.secrets, base=cwd)
+    redactor = Redactor(secrets.values())
+    new = again(
+        found,
+        plan,
+        kept,
+        run_id=options.run_id or new_id(clock),
+        start_at=start_at,
+        start_key=options.start_key,
+        labels=options.labels,
+        cwd=cwd,
+        by=options.started_by or user(),
+        now=clock.now(),
+    )
+    new = replace(new, run=replace(new.run, inputs=redactor.json(new.run.inputs)))
+    try:
+        portable(store, "adopt").adopt(new)
+    except StartKeyTaken as taken:
+        return _started_before(store, store.get(str(taken.details["run_id"])))
+    sent = time.monotonic()
+    holder = Holder.here()
+    run, lease = store.claim(new.run.run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
+    audience = Audience(observers, run.run_id)
+    _claimed(audience, lease)
+    session = Session(plan, run, lease, kept, store, audience, options, clock, secrets, sent)
+    return session.carry(resumed=False)
 
 
 def restore(store: Store, run: Run) -> Plan:
@@ -164,6 +218,47 @@ def new_id(clock: Clock) -> str:
     value = millis << 80 | 0x7 << 76 | (noise >> 68) << 64 | 0b10 << 62 | noise & ((1 << 62) - 1)
     text = f"{value:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def _here(store: Store, found: Run, clock: Clock) -> Run:
+    """The run, if it is here that it can go on; one that was being moved here when somebody died may have to wait."""
+    if found.status is not Status.ARRIVING and not found.status.tombstone:
+        return found
+    from . import moving
+
+    if found.status is Status.ARRIVING:
+        from .stores import open_store
+
+        return moving.arrive(
+            store, found, open_source=lambda url: open_store(url, create=False), by=user(), clock=clock
+        )
+    raise moving.gone(store, found)
+
+
+def _started_before(store: Store, run: Run) -> Result:
+    """The answer to a start key that was used before."""
+    if run.status.tombstone:
+        from .moving import gone
+
+        raise gone(store, run)
+    return standing(run, resumed=False)
+
+
+def _taken_over(
+    store: Store, found: Run, plan: Plan | None, start_at: str | None, *, accept: bool
+) -> tuple[Plan, tuple[Record, ...]]:
+    """The plan of a rerun, and the records it begins with."""
+    from .rerun import before, find
+
+    stored = restore(store, found)
+    plan = plan or stored
+    kept = () if start_at is None else before(found, find(plan, start_at), store.journal(found.run_id))
+    changed = compare(stored, plan)
+    if changed and not (accept and not kept):
+        from .changes import judge
+
+        judge(found, stored, plan, changed, kept, accept=accept, verb="rerun")
+    return plan, kept
 
 
 def _claimed(audience: Audience, lease: Lease) -> None:

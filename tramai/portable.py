@@ -69,9 +69,10 @@ class Portable(Store, Protocol):
         """Take a whole run in, in one write: header, journal, events and definition exactly as given.
 
         RunExists when the id is taken, and StartKeyTaken when another run has the start key. But a run that is
-        `moved` or `arriving` is replaced when it has the same generation and an earlier revision; an `arriving` one
-        of the same revision is left as it is, for it is this very bundle. CheckpointConflict unless records and
-        events are numbered from 1 without a gap, and no path is completed twice. The run as it then stands.
+        `moved` or `arriving` is replaced when it has the same generation and an earlier revision (a `moved` one by the
+        end of its life, whatever the revision); an `arriving` one of the same revision is left as it is, for it is this
+        very bundle. CheckpointConflict unless records and events are numbered from 1 without a gap, and no path is
+        completed twice. The run as it then stands.
         """
         ...
 

@@ -41,6 +41,7 @@ EXIT = {
     "interrupted": 130,
 }
 """Exit status by how a run ended."""
+_BY_OPERATORS = ("run.rerun_of", "run.arriving", "run.arrived", "run.copied", "cancel.requested", "step.resolved")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -349,12 +350,17 @@ class Session:
 
 
 def ran_before(store: Store, run: Run, records: Sequence[Record]) -> float:
-    """Seconds the run has been running in earlier claims: from each start to the last sign of life before the next."""
+    """Seconds the run has been running in earlier claims: from each start to the last sign of life before the next.
+
+    Not of this run: what operators noted, and results that it took over from an earlier one.
+    """
     if not records:
         return 0.0
     marks: list[tuple[float, bool]] = [(run.created, True)]
-    marks += [(note.at, note.type == "run.resumed") for note in store.notes(run.run_id)]
-    marks += [(record.at, False) for record in records]
+    marks += [
+        (note.at, note.type == "run.resumed") for note in store.notes(run.run_id) if note.type not in _BY_OPERATORS
+    ]
+    marks += [(record.at, False) for record in records if record.at >= run.created]
     total, start, last = 0.0, run.created, run.created
     for at, begins in sorted(marks):
         if begins:

@@ -60,6 +60,13 @@ def test_every_schema_is_one(name: str) -> None:
         (("logs", "@failed", "-f"), "log"),
         (("cancel", "@last:sleeps"), "cancelled"),
         (("resolve", "blocked-run", "send", "--as", "retry"), "resolved"),
+        (("store", "info"), "store_info"),
+        (("store", "check"), "store_check"),
+        (("store", "migrate"), "store_migration"),
+        (("store", "migrate", "--print-sql"), "store_sql"),
+        (("store", "prune", "--older-than", "0s", "--status", "failed"), "store_pruning"),
+        (("store", "copy", "--all", "--to", "sqlite:b.db"), "store_copy"),
+        (("store", "move", "--all", "--to", "sqlite:b.db"), "store_move"),
         (("completion", "zsh"), "completion"),
         (("--version",), "version"),
         (("show", "nothing"), "error"),
@@ -87,7 +94,7 @@ def test_json_is_one_document_that_meets_its_schema(tramai: Call, arguments: tup
 @pytest.mark.parametrize("text", [HELLO, FAILS, SLEEPS])
 def test_run_and_resume_write_an_event_a_line(tramai: Call, text: str) -> None:
     write("w.yaml", text)
-    for arguments in (("run", "w.yaml"), ("resume", "@last")):
+    for arguments in (("run", "w.yaml"), ("resume", "@last"), ("rerun", "@last")):
         result = tramai(*arguments, "--json")
         events = [json.loads(line) for line in result.stdout.splitlines()]
         for event in events:

@@ -68,15 +68,22 @@ def test_the_later_place_of_a_global_flag_wins(tramai: Call) -> None:
     assert tramai("--store", "memory:", "list", "--store", "nonsense:").exit_code == 3
 
 
-def test_run_and_resume_name_each_other(tramai: Call) -> None:
-    assert "tramai resume" in tramai("run", "--help").stdout
-    assert "tramai run" in tramai("resume", "--help").stdout
+@pytest.mark.parametrize("name", ["run", "resume", "rerun"])
+def test_the_verbs_that_run_name_each_other(tramai: Call, name: str) -> None:
+    text = tramai(name, "--help").stdout
+    assert [other for other in ("run", "resume", "rerun") if f"`tramai {other}" not in text and other != name] == []
 
 
-def test_resume_has_every_run_option_that_makes_sense() -> None:
-    only_new = {"file", "pairs", "inputs_file", "start_key", "labels", "dry"}
+@pytest.mark.parametrize(
+    ("name", "only_run"),
+    [
+        ("resume", {"file", "pairs", "inputs_file", "start_key", "labels", "dry"}),
+        ("rerun", {"file", "pairs", "inputs_file", "dry"}),
+    ],
+)
+def test_the_verbs_that_go_on_have_every_run_option_that_makes_sense(name: str, only_run: set[str]) -> None:
     names = {parameter.name for parameter in command("run").params}
-    assert names - only_new <= {parameter.name for parameter in command("resume").params}
+    assert names - only_run <= {parameter.name for parameter in command(name).params}
 
 
 def test_a_near_command_is_suggested(tramai: Call) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import errors
@@ -57,6 +58,8 @@ def _changed(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
         for difference in details.get("differences", ())
     ]
     found = [("changed", "\n".join(changes))] if changes else []
+    if details.get("verb") == "rerun":
+        return found + _rerun_changed(blocking if details.get("accept") else (), run)
     ways = [f"tramai resume {short(run)} --as-started        go on with the definition it started with"]
     if not blocking:
         ways.append(f"tramai resume {short(run)} --accept-changes    go on with the file as it is now")
@@ -64,6 +67,14 @@ def _changed(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
         listed = "; ".join(difference.text for difference in blocking)
         found.append(("note", f"these changes reach back to what was already done and cannot be accepted: {listed}"))
     return [*found, ("help", "\n".join(ways))]
+
+
+def _rerun_changed(blocking: Sequence[Any], run: str) -> list[tuple[str, str]]:
+    ways = f"tramai rerun {short(run)} --as-started    with the definition it started with"
+    if not blocking:
+        return [("help", f"{ways}\ntramai rerun {short(run)} --file FILE     with the file as it is now")]
+    listed = "; ".join(difference.text for difference in blocking)
+    return [("note", f"these changes reach back to results that would be taken over: {listed}"), ("help", ways)]
 
 
 def _held(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:

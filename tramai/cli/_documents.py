@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from .. import event
+from . import _store_documents
 
 Text = str | None
 
@@ -117,6 +118,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     started: float
     ended: float | None
     labels: list[str]
+    rerun_of: Text = None
+    stale: Annotated[bool, Meta(description="it counts as running and its runner is gone")] = False
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -192,6 +195,8 @@ class RunView(Struct, frozen=True, kw_only=True):
     wake_at: float | None
     owner: Text
     step: Text
+    rerun_of: Text = None
+    stale: Annotated[bool, Meta(description="it counts as running and its runner is gone")] = False
     steps: list[StepView]
     events: list[Happening]
 
@@ -374,5 +379,5 @@ class Version(Struct, frozen=True, kw_only=True):
 Event = event.RunStarted | event.StepStarted | event.StepFinished | event.StepRetrying | event.RunFinished
 DOCUMENTS = (
     Error, Validation, Digest, Detached, Runs, Run, Plan, Graph, Named, Explanation, Codes, Logs, LogLine, Cancelled,
-    Resolved, Completion, Version,
+    Resolved, Completion, Version, *_store_documents.DOCUMENTS,
 )  # fmt: skip

@@ -17,6 +17,7 @@ SECTIONS = {
     "Start": {
         "run": "Run a workflow file.",
         "resume": "Go on with a run after a crash, a pause or a failure.",
+        "rerun": "Start a new run with the inputs of an earlier one.",
     },
     "Write": {
         "validate": "Find every mistake in workflow files.",
@@ -32,6 +33,9 @@ SECTIONS = {
         "logs": "Print what the steps of a run wrote.",
         "cancel": "Cancel a run for good.",
         "resolve": "Say what became of a step whose end was not seen.",
+    },
+    "Operate": {
+        "store": "Look after a store: info, check, migrate, prune, copy, move.",
     },
     "Shell": {
         "completion": "Print the completion script of a shell.",
@@ -112,8 +116,49 @@ class Command(click.Command):
                     formatter.write_dl(rows)
 
 
-def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
-    """Make a function the command `name`. It gets the Session first and returns the exit status."""
+class Noun(Command, click.Group):
+    """A command that holds verbs: `tramai store info`."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the verb."""
+        return click.Group.invoke(self, ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs, then the options."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.short_help or "") for name, command in self.commands.items()])
+        super().format_options(ctx, formatter)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, or say which one was probably meant."""
+        if args[0] not in self.commands and not args[0].startswith("-") and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(args[0], self.commands, n=1, cutoff=0.5)
+            path = ctx.command_path
+            hint = f"did you mean '{path} {near[0]}'?" if near else f"{path} --help lists them"
+            raise UsageError(what=f"no such command '{self.name} {args[0]}'", hint=hint)
+        return click.Group.resolve_command(self, ctx, args)
+
+
+def noun(name: str, text: str, verbs: Sequence[Command], *examples: str) -> Noun:
+    """Make the command `name` that holds these verbs; `text` is its help."""
+    return Noun(
+        name=name,
+        help=_as_written(text),
+        short_help=SUMMARIES[name],
+        commands=list(verbs),
+        no_args_is_help=False,
+        examples=examples,
+        context_settings=CONTEXT,
+    )
+
+
+def verb(name: str, *examples: str, summary: str | None = None) -> Callable[[Callable[..., int]], Command]:
+    """Make a function the command `name`. It gets the Session first and returns the exit status.
+
+    A verb of a noun brings its `summary`; that of others stands in SECTIONS.
+    """
 
     def wrap(function: Callable[..., int]) -> Command:
         parameters = list(reversed(getattr(function, "__click_params__", [])))
@@ -122,7 +167,7 @@ def verb(name: str, *examples: str) -> Callable[[Callable[..., int]], Command]:
             callback=function,
             params=parameters,
             help=_as_written(function.__doc__ or ""),
-            short_help=SUMMARIES[name],
+            short_help=SUMMARIES[name] if summary is None else summary,
             examples=examples,
             context_settings=CONTEXT,
         )
@@ -181,7 +226,10 @@ class Group(click.Group):
 
     def call(self, session: Session) -> int:
         """Parse the session's arguments and run what they name; raises what went wrong."""
-        status = super().main(session.arguments, "tramai", standalone_mode=False, obj=session)
+        try:
+            status = super().main(session.arguments, "tramai", standalone_mode=False, obj=session)
+        except click.exceptions.Abort:  # what click makes of Ctrl-C
+            raise KeyboardInterrupt from None
         return status if isinstance(status, int) else 0
 
 

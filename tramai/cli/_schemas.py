@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from . import _documents
+from . import _documents, _store_documents
 from ._encode import EVENTS
 
 
@@ -29,7 +29,7 @@ def _schema(kind: Any) -> dict[str, Any]:
     body = parts.pop(root["$ref"].rsplit("/", 1)[1])
     _require_all(body, kind)
     for name, part in parts.items():
-        _require_all(part, getattr(_documents, name))
+        _require_all(part, getattr(_documents, name, None) or getattr(_store_documents, name))
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"tramai.{_tag(kind)}/1"}
     body.pop("title", None)
     return {**head, **body, **({"$defs": parts} if parts else {})}

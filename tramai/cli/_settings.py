@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import ConfigurationError, Position, UsageError
 
-KEYS = ("store", "wait", "lease", "progress", "color")
+KEYS = ("store", "wait", "lease", "progress", "color", "retention")
 CHOICES = {"progress": ("auto", "live", "plain", "none"), "color": ("auto", "always", "never")}
 DEFAULTS = {"wait": "60s", "lease": "30s", "progress": "auto", "color": "auto"}
 PROJECT = "tramai.toml"
@@ -39,6 +39,11 @@ class Settings:
             return parse(self._values[key])
         except ValueError as error:
             raise UsageError(what=f"{self._origins[key]}: {error}") from None
+
+    @property
+    def retention(self) -> float | None:
+        """Seconds that a run is kept after its end; None when nobody said."""
+        return self.seconds("retention") if self._values.get("retention") else None
 
     def described(self) -> list[str]:
         """Every setting with its value and origin, for people."""
@@ -137,7 +142,7 @@ def _take(data: Mapping[str, Any], file: str, values: dict[str, str], origins: d
             _refuse(file, key, f"'{key}' in {_near(file)} must be text", f'write {key} = "{value}"')
         if key in CHOICES and value not in CHOICES[key]:
             _refuse(file, key, f"'{key}' in {_near(file)} must be one of {', '.join(CHOICES[key])}", None)
-        if key in ("wait", "lease"):
+        if key in ("wait", "lease", "retention"):
             _check_duration(file, key, value)
         values[key] = _beside(file, value) if key == "store" else value
         origins[key] = f"{_near(file)}: {key}"

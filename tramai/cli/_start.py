@@ -1,4 +1,4 @@
-"""Carry out a run, new or resumed: what `run` and `resume` share once their arguments are known."""
+"""Carry out a run, new or resumed: what `run`, `resume` and `rerun` share once their arguments are known."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ._tally import Tally
 
 if TYPE_CHECKING:
     from ..plan import Plan
-    from ..store import Store
+    from ..store import Run, Store
 
 SUSPENDED = 11
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for: one field per option of `run` and `resume`."""
+    """What was asked for: one field per option of `run`, `resume` and `rerun`."""
 
     file: str | None = None
     inputs: tuple[str, ...] = ()
@@ -34,6 +34,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     run: str | None = None
     as_started: bool = False
     accept_changes: bool = False
+    start_at: str | None = None
 
 
 def run(session: Session, request: Request) -> int:
@@ -54,12 +55,15 @@ def run(session: Session, request: Request) -> int:
 
 def resume(session: Session, request: Request) -> int:
     """Go on with a run; the exit status."""
+    from ..store import Status
     from . import _select
 
     assert request.run is not None
     store = session.looking()
     run_id = session.run_id = _select.find(store, request.run)
-    plan = _current(session, store, run_id, request)
+    found = store.get(run_id)
+    nothing_runs = found.status.terminal or found.status is Status.BLOCKED
+    plan = None if nothing_runs else _current(session, found, request, "resume")
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:
         return engine.resume(
@@ -74,15 +78,37 @@ def resume(session: Session, request: Request) -> int:
     return _carry(session, request, plan, store, go)
 
 
-def _current(session: Session, store: Store, run_id: str, request: Request) -> Plan | None:
-    """The workflow file as it is now; None where the stored definition is to be used or nothing will run."""
+def rerun(session: Session, request: Request) -> int:
+    """Start a new run with the inputs of an earlier one; the exit status."""
+    from . import _select
+
+    assert request.run is not None
+    store = session.looking()
+    run_id = session.run_id = _select.find(store, request.run)
+    found = store.get(run_id)
+    plan = None if found.status.tombstone else _current(session, found, request, "rerun")
+
+    def go(options: engine.Options, observers: list[Any]) -> engine.Result:
+        return engine.rerun(
+            run_id,
+            store=store,
+            plan=plan,
+            start_at=request.start_at,
+            accept_changes=request.file is not None,
+            observers=observers,
+            options=options,
+        )
+
+    return _carry(session, request, plan, store, go)
+
+
+def _current(session: Session, found: Run, request: Request, verb: str) -> Plan | None:
+    """The workflow file as it is now; None where the stored definition is to be used."""
     from ..errors import ConfigurationError
-    from ..store import Status
     from ._advice import short
     from ._load import plan_of
 
-    found = store.get(run_id)
-    if request.as_started or found.status.terminal or found.status is Status.BLOCKED:
+    if request.as_started:
         return None
     if request.file is not None:
         return plan_of(session, request.file)
@@ -91,8 +117,8 @@ def _current(session: Session, store: Store, run_id: str, request: Request) -> P
     path = os.path.relpath(os.path.join(found.cwd, found.file))
     if not os.path.isfile(path):
         hint = (
-            f"tramai resume {short(run_id)} --file FILE     where it is now\n"
-            f"tramai resume {short(run_id)} --as-started    the definition as it was, from the store"
+            f"tramai {verb} {short(found.run_id)} --file FILE     where it is now\n"
+            f"tramai {verb} {short(found.run_id)} --as-started    the definition as it was, from the store"
         )
         raise ConfigurationError(what=f"the workflow file of this run is gone: {path}", hint=hint)
     return plan_of(session, path)

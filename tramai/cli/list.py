@@ -82,11 +82,13 @@ def _summary(run: Run) -> Summary:
         run_id=run.run_id,
         workflow=run.workflow,
         version=run.version,
-        status=_stands(run),
+        status=run.status.value,
         step=run.step,
         started=run.created,
         ended=run.finished,
         labels=[*run.labels],
+        rerun_of=run.rerun_of,
+        stale=run.stale(time.time()),
     )
 
 
@@ -110,4 +112,5 @@ def _row(terminal: Terminal, run: Run, stands: str, ids: int, names: int) -> str
     name = pad(fit(safe(run.workflow), names, terminal.ellipsis), names)
     sign, said = glyph(terminal, stands.rstrip()), word(terminal, stands.rstrip(), len(stands))
     head = f"{pad(safe(short(run.run_id)), ids)}  {sign} {said}"
-    return f"{head}  {name}  {stamp(run.created)}  {long:>7}  {where}".rstrip()
+    again = f"(rerun of {safe(short(run.rerun_of))})" if run.rerun_of else ""
+    return f"{head}  {name}  {stamp(run.created)}  {long:>7}  {' '.join(filter(None, (where, again)))}".rstrip()

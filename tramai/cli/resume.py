@@ -29,7 +29,7 @@ def command(session: Session, run: str, as_started: bool, accept_changes: bool, 
     recorded as done is not done again. A failed run goes on at the failed step
     with a new attempt. A completed run prints its result and runs nothing.
 
-    To run the workflow again from its start, use `tramai run`.
+    For a new run use `tramai rerun` (with the same inputs) or `tramai run`.
 
     Exit status: as `tramai run`; 4 no such run; 5 the file has changed, another
     runner owns the run, or the outcome of a step is unknown.

@@ -27,11 +27,11 @@ EXECUTION = (
     ),
     click.option("--ok-if-suspended", is_flag=True, help="Exit with 0, not 11, when the run sleeps or waits."),
 )
-"""Options that carry out a run, for `run` and `resume` alike."""
+"""Options that carry out a run, for `run`, `resume` and `rerun` alike."""
 
 
 def execution(function: Callable[..., int]) -> Callable[..., int]:
-    """Add the options that `run` and `resume` share."""
+    """Add the options that `run`, `resume` and `rerun` share."""
     for option in reversed(EXECUTION):
         function = option(function)
     return function
@@ -67,7 +67,8 @@ def command(session: Session, file: str, pairs: tuple[str, ...], dry: bool, **re
 
     Every finished step is saved, so after a crash, a failure or Ctrl-C
     `tramai resume RUN` goes on where this run stopped. `run` itself never
-    resumes: it always makes a new run.
+    resumes: it always makes a new run. `tramai rerun RUN` makes one with the
+    inputs of an earlier run.
 
     Exit status: 0 completed, 1 failed, 2 bad input, 3 invalid file, 5 blocked,
     6 secret missing, 7 store unusable, 10 a gate rejected, 11 suspended,

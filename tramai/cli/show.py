@@ -58,7 +58,7 @@ def view_of(store: Store, run: Run) -> RunView:
         workflow=run.workflow,
         version=run.version,
         digest=run.digest,
-        status=standing.word,
+        status=run.status.value,
         file=run.file,
         cwd=run.cwd,
         inputs=json.loads(run.inputs),
@@ -72,6 +72,8 @@ def view_of(store: Store, run: Run) -> RunView:
         wake_at=run.wake_at,
         owner=run.lease.owner if run.lease is not None else None,
         step=run.step,
+        rerun_of=run.rerun_of,
+        stale=standing.word != run.status.value,
         steps=_fold.steps(records, standing),
         events=_fold.events(store.notes(run.run_id)),
     )
@@ -88,7 +90,8 @@ def _initial(store: Store, run: Run) -> dict[str, Any]:
 
 def _text(session: Session, view: RunView) -> list[str]:
     out = session.out
-    sign, said = glyph(out, view.status), word(out, view.status)
+    stands = _stands(view)
+    sign, said = glyph(out, stands), word(out, stands)
     lines = [
         f"run {out.paint(safe(view.run_id), 'bold')}",
         f"{sign} {said}  {safe(view.workflow)} v{safe(view.version)}",
@@ -96,17 +99,27 @@ def _text(session: Session, view: RunView) -> list[str]:
     lines += [f"  {name:<9} {text}" for name, text in _header(view, session.verbose)]
     if view.error is not None:
         lines += _error(view)
-    lines += ["", "steps"]
-    width = min(max((cells(safe(step.path)) for step in view.steps), default=0), 40)
-    for step in view.steps:
-        lines += _step(session, step, width)
-    if not view.steps:
-        lines.append("  none has begun")
+    if view.status not in ("moved", "removed"):
+        lines += _steps(session, view)
     lines += ["", "events", *(_event(event) for event in view.events)]
     if view.outputs:
         lines += ["", "outputs", *value_lines(view.outputs, 2)]
     if session.verbose:
         lines += [line for name in ("inputs", "state") for line in _section(name, getattr(view, name))]
+    return lines
+
+
+def _stands(view: RunView) -> str:
+    return "interrupted" if view.stale else view.status
+
+
+def _steps(session: Session, view: RunView) -> list[str]:
+    lines = ["", "steps"]
+    width = min(max((cells(safe(step.path)) for step in view.steps), default=0), 40)
+    for step in view.steps:
+        lines += _step(session, step, width)
+    if not view.steps:
+        lines.append("  none has begun")
     return lines
 
 
@@ -117,13 +130,18 @@ def _header(view: RunView, verbose: bool) -> list[tuple[str, str]]:
         found.append(("file", safe(view.file)))
     if view.labels:
         found.append(("labels", safe(", ".join(view.labels))))
-    if view.owner and view.status in ("running", "interrupted"):
-        gone = ", which is gone" if view.status == "interrupted" else ""
+    if view.rerun_of:
+        found.append(("rerun of", safe(short(view.rerun_of))))
+    if view.owner and view.status == "running":
+        gone = ", which is gone" if view.stale else ""
         found.append(("owner", safe(view.owner) + gone))
     if view.wake_at is not None:
         found.append(("wakes", stamp(view.wake_at)))
     run = short(view.run_id)
-    if view.status in ("failed", "sleeping", "waiting", "ready", "interrupted"):
+    found += [
+        ("is in", safe(str(event.data["to"]))) for event in view.events if event.type == "run.moved" and event.data
+    ]
+    if view.stale or view.status in ("failed", "sleeping", "waiting", "ready", "arriving"):
         found.append(("next", f"tramai resume {safe(run)}"))
     for step in view.steps if view.status == "blocked" else []:
         if step.status == "unknown":

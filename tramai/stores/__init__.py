@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import cast
+from typing import Any, cast
 
 from .. import kinds
 from ..errors import ConfigurationError, NotFound
@@ -19,17 +19,43 @@ def open_store(url: str, *, create: bool = True) -> Store:
     With `create=False`, for verbs that only look: where nothing is stored yet, nothing is made, and the answer
     is an empty store in memory that takes no run. ConfigurationError for a scheme nobody knows.
     """
-    scheme, colon, where = url.partition(":")
-    try:
-        if not colon:
-            raise KeyError(scheme)
-        kind = kinds.find("stores", _SCHEMES.get(scheme, scheme))
-    except KeyError:
-        known = ", ".join(f"{name}:" for name in kinds.names("stores"))
-        shown = re.sub("//.*@", "//…@", url, flags=re.DOTALL)  # there may be a password
-        raise ConfigurationError(what=f"no store goes by {shown!r}", hint=f"known stores: {known}") from None
+    kind, where = _kind(url)
     try:
         return cast(Store, kind(where, create=create))
     except NotFound as nothing:
         shown = str(nothing.details.get("url", url))
         return cast(Store, kinds.find("stores", "memory")(url=shown, sealed=True))
+
+
+def peek(url: str) -> int | None:
+    """The format of what lies at a URL, without changing it; None where nothing does, or nobody can say."""
+    kind, where = _kind(url)
+    look = getattr(kind, "peek", None)
+    return None if look is None else cast(int | None, look(where))
+
+
+def ddl(url: str) -> str:
+    """The SQL that makes an empty store at a URL, without connecting to it; Unsupported where there is no SQL."""
+    kind, where = _kind(url)
+    say = getattr(kind, "ddl", None)
+    if say is None:
+        from ..portable import Unsupported
+
+        raise Unsupported(url=_shown(url), what="be made by SQL")
+    return cast(str, say(where))
+
+
+def _kind(url: str) -> tuple[Any, str]:
+    """The class of a URL, and the rest of the text."""
+    scheme, colon, where = url.partition(":")
+    try:
+        if not colon:
+            raise KeyError(scheme)
+        return kinds.find("stores", _SCHEMES.get(scheme, scheme)), where
+    except KeyError:
+        known = ", ".join(f"{name}:" for name in kinds.names("stores"))
+        raise ConfigurationError(what=f"no store goes by {_shown(url)!r}", hint=f"known stores: {known}") from None
+
+
+def _shown(url: str) -> str:
+    return re.sub("//.*@", "//…@", url, flags=re.DOTALL)  # there may be a password

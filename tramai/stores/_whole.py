@@ -34,7 +34,8 @@ def replaces(there: Run, run: Run) -> bool:
     False when the one there is this very arrival, RunExists otherwise.
     """
     closed = there.status in (Status.MOVED, Status.ARRIVING) and there.generation == run.generation
-    if closed and there.revision < run.revision:
+    over = run.status.terminal and not run.status.tombstone  # a life ends once, so this is how it ended
+    if closed and (there.revision < run.revision or (over and there.status is Status.MOVED)):
         return True
     if closed and there.status is Status.ARRIVING and there.revision == run.revision:
         return False

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Record, Run, Store
+from ..portable import Bundle
+from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, Status, Store
 from .clock import FakeClock
 
 Opener = Callable[[], Store]
@@ -85,6 +86,23 @@ def record(seq: int, path: str = "step", mark: Mark = Mark.STARTED, **fields: An
 def done(seq: int, path: str = "step", value: str = "null", **fields: Any) -> Record:
     """The record of a completed step."""
     return record(seq, path, Mark.COMPLETED, value=value, **fields)
+
+
+def header(run_id: str = "r1", **fields: Any) -> Run:
+    """The header of a run as another store gave it."""
+    given: dict[str, Any] = {
+        "generation": "g1", "workflow": "wf", "version": "1", "digest": "d1", "status": Status.FAILED, "inputs": "{}",
+        "cwd": "/home/me", "file": None, "fence": 3, "revision": 8, "created": 1000.0, "updated": 1200.0,
+    }  # fmt: skip
+    return Run(run_id=run_id, **(given | fields))
+
+
+def bundle(run: Run | None = None, *records: Record, notes: tuple[Note, ...] = (), **fields: Any) -> Bundle:
+    """A whole run."""
+    run = header() if run is None else run
+    numbered = tuple(replace(note, seq=seq) for seq, note in enumerate(notes, 1))
+    given: dict[str, Any] = {"definition": definition(run.digest), "records": records, "notes": numbered}
+    return Bundle(run=run, **(given | fields))
 
 
 def change(clock: FakeClock, *records: Record, **fields: Any) -> Change:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..errors import CheckpointConflict, LeaseHeld, LeaseLost, NotFound, NotInThatState, StoreUnavailable
 from ..portable import Bundle, Portable, StartKeyTaken, Unsupported, counted, portable
-from ..store import Mark, Note, Record, Run, RunExists, Status, Store
+from ..store import Mark, Note, Run, RunExists, Status, Store
 from ._at_once import at_once
 from ._store_given import (
     AWKWARD,
@@ -18,6 +18,7 @@ from ._store_given import (
     TTL,
     Given,
     begin,
+    bundle,
     change,
     claim,
     dead_holder,
@@ -25,6 +26,7 @@ from ._store_given import (
     done,
     everything,
     expire,
+    header,
     new_run,
     record,
 )
@@ -32,23 +34,6 @@ from .clock import FakeClock
 
 GONE = Note(at=77.0, type="run.removed", by="ops", comment="enough", data='{"to":"x"}')
 LONG = '"' + "v" * 200_000 + '"'
-
-
-def header(run_id: str = "r1", **fields: Any) -> Run:
-    """The header of a run as another store gave it."""
-    given: dict[str, Any] = {
-        "generation": "g1", "workflow": "wf", "version": "1", "digest": "d1", "status": Status.FAILED, "inputs": "{}",
-        "cwd": "/home/me", "file": None, "fence": 3, "revision": 8, "created": 1000.0, "updated": 1200.0,
-    }  # fmt: skip
-    return Run(run_id=run_id, **(given | fields))
-
-
-def bundle(run: Run | None = None, *records: Record, notes: tuple[Note, ...] = (), **fields: Any) -> Bundle:
-    """A whole run."""
-    run = header() if run is None else run
-    numbered = tuple(replace(note, seq=seq) for seq, note in enumerate(notes, 1))
-    given: dict[str, Any] = {"definition": definition(run.digest), "records": records, "notes": numbered}
-    return Bundle(run=run, **(given | fields))
 
 
 class Whole(Given):
@@ -201,6 +186,13 @@ class Whole(Given):
         with pytest.raises(RunExists):
             whole.adopt(bundle(header(**fields)))
         assert everything(whole) == before
+
+    def test_a_run_that_has_ended_replaces_its_own_tombstone(self, whole: Portable) -> None:
+        whole.adopt(bundle(header(status=Status.MOVED)))
+        whole.adopt(bundle(header(status=Status.COMPLETED, revision=3), done(1)))
+        assert whole.get("r1") == header(status=Status.COMPLETED, revision=3)
+        with pytest.raises(RunExists):
+            whole.adopt(bundle(header(status=Status.MOVED, revision=99), definition=None))
 
     def test_the_same_arrival_twice_is_one(self, whole: Portable) -> None:
         first = bundle(header(status=Status.ARRIVING), done(1), notes=(GONE,))

@@ -35,10 +35,10 @@ from ._store_pages import Pages
 from ._store_processes import Processes
 from ._store_races import Races
 from ._store_walk import Walk
+from ._store_whole import Whole
 
 __all__ = ["Opener", "StoreContract"]
 
-from ._store_whole import Whole
 
 class StoreContract(Creating, Leases, Journal, Operators, Pages, Races, Processes, Walk, Whole):
     """Everything a store promises. Override `make_store`, and `opener` if processes can share the store."""

@@ -1,0 +1,162 @@
+"""`tramai store copy` and `move`: whole runs to another store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import ConfigurationError, NotInThatState, StoreUnavailable, TramaiError, UsageError
+from ..store import Status
+from ._advice import short
+from ._group import verb
+from ._session import Session
+from ._terminal import safe
+
+if TYPE_CHECKING:
+    from ..store import Store
+    from ._store_documents import Carried
+
+_PAGE = 200
+_TO = click.option("--to", metavar="URL", required=True, help="The store to bring them to; made if there is none.")
+
+
+@verb(
+    "copy",
+    "tramai store copy k3f9q2mz --to sqlite:archive.db",
+    "tramai store copy --all --to markdown:audit",
+    summary="Copy runs that are over to another store.",
+)
+@click.argument("runs", metavar="RUN...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every run that is over; those that can go on stay out.")
+@_TO
+def copy(session: Session, runs: tuple[str, ...], everything: bool, to: str) -> int:
+    """Copy runs with journal, events, definition and start key to another store.
+
+    Only runs that are over: a copy of one that can go on could go on twice. To
+    take such runs along, use `tramai store move`. What is there already is left
+    as it is, so the same command again copies what is new.
+
+    Exit status: 0 copied, 2 bad arguments, 4 no such run, 5 a run can still go
+    on, or its id or start key is taken; 7 store unusable.
+    """
+    from .. import moving
+    from ..clock import SystemClock
+    from . import _store_documents
+    from ._who import me
+
+    def carry(source: Store, target: Store, run_id: str) -> str:
+        return "copied" if moving.copy(source, target, run_id, by=me(), clock=SystemClock()) else "there"
+
+    source, target, carried, status = _carry(session, runs, everything, to, carry)
+    if session.json:
+        session.emit(_store_documents.StoreCopy(url=source, to=target, runs=carried))
+    else:
+        _say(session, carried, target)
+    return status
+
+
+@verb(
+    "move",
+    "tramai store move k3f9q2mz --to postgresql://db/runs",
+    "tramai store move --all --to sqlite:new.db",
+    summary="Let runs go on in another store.",
+)
+@click.argument("runs", metavar="RUN...", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every run of the store.")
+@_TO
+def move(session: Session, runs: tuple[str, ...], everything: bool, to: str) -> int:
+    """Take runs to another store, where they go on; here a tombstone says where.
+
+    Also runs that sleep, wait, failed or were cut off. No run can go on in both
+    places, whenever this command is killed; the same command again finishes the
+    work. A run that somebody works on is refused. Copies are made by
+    `tramai store copy`.
+
+    Exit status: 0 moved, 2 bad arguments, 4 no such run, 5 a runner owns the
+    run, or its id or start key is taken; 7 store unusable.
+    """
+    from .. import moving
+    from ..clock import SystemClock
+    from . import _store_documents
+    from ._who import me
+
+    def carry(source: Store, target: Store, run_id: str) -> str:
+        if everything and source.get(run_id).status.tombstone:
+            return "copied" if moving.copy(source, target, run_id, by=me(), clock=SystemClock()) else "there"
+        moving.move(source, target, run_id, by=me(), clock=SystemClock())
+        return "moved"
+
+    source, target, carried, status = _carry(session, runs, everything, to, carry)
+    if session.json:
+        session.emit(_store_documents.StoreMove(url=source, to=target, runs=carried))
+    else:
+        _say(session, carried, target)
+    return status
+
+
+def _carry(
+    session: Session, runs: tuple[str, ...], everything: bool, to: str, carry: Callable[[Store, Store, str], str]
+) -> tuple[str, str, list[Carried], int]:
+    """Bring each run over; one that is refused stops the others only if it is the only one that was asked for."""
+    from ..stores import open_store
+    from . import _select
+    from ._store_documents import Carried
+
+    if bool(runs) is everything:
+        raise UsageError(what="say which runs, or --all" if not runs else "--all and RUN exclude each other")
+    source = session.looking()
+    wanted = _all(source) if everything else iter([_select.find(source, run) for run in runs])
+    target = open_store(to)
+    try:
+        _refuse_same(source, target)
+        carried: list[Carried] = []
+        status = 0
+        for run_id in wanted:
+            try:
+                carried.append(Carried(run_id=run_id, outcome=carry(source, target, run_id)))
+            except (StoreUnavailable, ConfigurationError):
+                raise
+            except TramaiError as error:
+                if len(runs) == 1:
+                    raise
+                carried.append(Carried(run_id=run_id, outcome="left", code=error.code, message=error.message))
+                if not (everything and isinstance(error, NotInThatState)):
+                    status = status or error.exit_status
+        return source.url, target.url, carried, status
+    finally:
+        target.close()
+
+
+def _all(store: Store) -> Iterator[str]:
+    """Every id, tombstones too: in the other store they must not be used again either. Those of this call come last."""
+    for status in (Status.MOVED, Status.REMOVED, None):
+        cursor: str | None = None
+        while True:
+            runs, cursor = store.page(limit=_PAGE, after=cursor, status=status)
+            yield from [run.run_id for run in runs] + [fault["run_id"] for fault in store.faults()]
+            if cursor is None:
+                break
+
+
+def _refuse_same(source: Store, target: Store) -> None:
+    from ..moving import address
+
+    one, other = (os.path.realpath(address(store).partition(":")[2]) for store in (source, target))
+    if one == other and source.url.partition(":")[0] == target.url.partition(":")[0] != "memory":
+        raise UsageError(what=f"--to {target.url} is the store that the runs are in already")
+
+
+def _say(session: Session, carried: list[Carried], to: str) -> None:
+    for one in carried:
+        why = f": {safe(one.message)}" if one.message is not None else ""
+        if one.outcome == "left":
+            session.out.line(f"{safe(short(one.run_id))}  left{why}")
+        elif one.outcome != "there" or session.verbose:
+            session.out.line(f"{safe(short(one.run_id))}  {one.outcome}")
+    counts = [(word, sum(one.outcome == word for one in carried)) for word in ("copied", "moved", "there", "left")]
+    words = {"there": "there already", "left": "left where they are"}
+    said = ", ".join(f"{count} {words.get(word, word)}" for word, count in counts if count)
+    session.note(f"{said or 'no runs'} (to {safe(to)})")
