@@ -1,0 +1,135 @@
+"""SIGSTOP past the lease, a takeover, SIGCONT: who wakes up too late writes nothing, and its children are gone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tramai import engine
+from tramai.errors import LeaseHeld
+from tramai.store import Change, Holder, Store
+from tramai.stores import open_store
+from tramai.testing._store_given import done, everything
+
+from .support import ROOT, SHARED, environment, running, until, url_of
+
+LEASE = 1.0
+
+
+@contextlib.contextmanager
+def started(game: str, url: str, folder: Path, run_id: str) -> Iterator[subprocess.Popen[str]]:
+    """A runner in a process of its own; ended afterwards, stopped or not."""
+    given = {"game": game, "url": url, "folder": str(folder), "run_id": run_id, "lease": LEASE}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.stoppable", json.dumps(given)],
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def said(process: subprocess.Popen[str]) -> Any:
+    assert process.stdout is not None
+    return json.loads(process.stdout.readline())
+
+
+def claimed(store: Store, run_id: str, seen: list[int]) -> Any:
+    """Take over as soon as the lease is over; nobody may before."""
+    attempts = 0
+    while True:
+        seen.append(store.get(run_id).revision)
+        try:
+            return store.claim(run_id, owner="second", holder=Holder.here(), ttl=60.0, now=time.time())[1]
+        except LeaseHeld:
+            attempts += 1
+            assert attempts < 3000, "the lease never ended"
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_who_was_stopped_past_his_lease_writes_nothing(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url, run_id = url_of(kind, tmp_path, request), uuid.uuid4().hex
+    with contextlib.closing(open_store(url)) as store, started("store", url, tmp_path, run_id) as runner:
+        assert said(runner) == {"held": 1}
+        os.kill(runner.pid, signal.SIGSTOP)
+        held = store.get(run_id).lease
+        assert held is not None
+        seen: list[int] = []
+        lease = claimed(store, run_id, seen)
+        assert time.time() >= held.expires
+        seen.append(store.commit(lease, Change(now=time.time(), records=(done(1, value='"new"', fence=2),))))
+        before = everything(store, run_id)
+        os.kill(runner.pid, signal.SIGCONT)
+        assert runner.stdin is not None
+        print(file=runner.stdin, flush=True)
+        answers = said(runner)
+        assert answers.pop("release") in ("CheckpointConflict", "LeaseLost")
+        assert set(answers.values()) == {"LeaseLost"}, answers
+        assert everything(store, run_id) == before
+        seen.append(store.commit(lease, Change(now=time.time(), records=(done(2, "next", fence=2),))))
+    assert seen == sorted(seen)
+    assert set(seen) == {1, 3, 4}
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_a_runner_stopped_past_its_lease_leaves_no_child_and_no_word(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url, run_id = url_of(kind, tmp_path, request), uuid.uuid4().hex
+    pids = tmp_path / "pids"
+
+    def children() -> list[int]:
+        return [int(line) for line in pids.read_text().split()] if pids.exists() else []
+
+    with contextlib.closing(open_store(url)) as store, started("engine", url, tmp_path, run_id) as runner:
+        until(lambda: len(children()) == 2 or runner.poll() is not None)
+        os.kill(runner.pid, signal.SIGSTOP)
+        fence, revision = store.get(run_id).fence, store.get(run_id).revision
+        stale = children()
+        (tmp_path / "go").touch()
+        result = resumed(store, run_id)
+        assert (result.status, result.outputs) == ("completed", {"last": "done"})
+        assert [pid for pid in stale if running(pid)] == [], "the children of the stopped runner live"
+        before = everything(store, run_id)
+        os.kill(runner.pid, signal.SIGCONT)
+        answer = said(runner)
+        assert runner.wait(60) == 0
+        assert (answer["status"], answer["exit_status"], answer["error"]["type"]) == ("interrupted", 5, "lease_lost")
+        assert everything(store, run_id) == before
+        assert [pid for pid in children() if running(pid)] == []
+        run, records = store.get(run_id), store.journal(run_id)
+    assert run.fence == fence + 1
+    assert run.revision > revision
+    assert [record.fence for record in records] == sorted(record.fence for record in records)
+    ends = [record.path for record in records if record.mark == "completed"]
+    assert ends == ["effect", "last"]
+
+
+def resumed(store: Store, run_id: str) -> engine.Result:
+    end = time.monotonic() + 60
+    while True:
+        try:
+            return engine.resume(run_id, store=store)
+        except LeaseHeld:
+            assert time.monotonic() < end, "the lease never ended"
+            time.sleep(0.02)
