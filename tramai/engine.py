@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from . import recovery, secret
+from . import caps, recovery, secret
 from .audience import Audience
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
@@ -46,10 +46,12 @@ def run(
     options, clock = options or Options(), clock or SystemClock()
     cwd = os.path.abspath(options.cwd or os.getcwd())
     secrets = secret.resolve(plan.workflow.secrets, base=cwd)
+    given = Redactor(secrets.values()).json(encode(dict(inputs)))
+    caps.check_inputs(plan.workflow.limits, inputs, given)
     new = NewRun(
         run_id=options.run_id or new_id(clock),
         definition=plan.definition(),
-        inputs=Redactor(secrets.values()).json(encode(dict(inputs))),
+        inputs=given,
         cwd=cwd,
         created=clock.now(),
         started_by=options.started_by or user(),
@@ -161,6 +163,7 @@ def rerun(
         now=clock.now(),
     )
     new = replace(new, run=replace(new.run, inputs=redactor.json(new.run.inputs)))
+    caps.check_inputs(plan.workflow.limits, decode(new.run.inputs), new.run.inputs)
     try:
         portable(store, "adopt").adopt(new)
     except StartKeyTaken as taken:
