@@ -70,7 +70,7 @@ MUTATIONS = (
         "tramai/stores/_sqlite_connection.py",
         'self._cursor.execute("BEGIN IMMEDIATE")\n        except FAILED as error:\n            self._begin_later(error)',
         'self._cursor.execute("BEGIN")\n        except FAILED as error:\n            self._begin_later(error)',
-        (SQLITE, "-k", "processes or threads"),
+        ("tests/faults/test_races.py", "-k", "first_look"),
     ),
     Mutation(
         "file, markdown: token and fence of a writer",

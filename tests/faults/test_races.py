@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tramai.stores import _sqlite_connection
+from tramai.stores.sqlite import Sqlite
+from tramai.testing._store_given import begin, claim, expire
+from tramai.testing.clock import FakeClock
 
 from .support import SHARED, program, url_of
 
@@ -76,3 +83,23 @@ def test_a_crowd_and_a_long_reader_share_one_sqlite_file(tmp_path: Path, request
 @pytest.mark.parametrize("kind", SHARED)
 def test_eight_processes_make_fifty_runs_each(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     crowd(kind, tmp_path, request, 50)
+
+
+def test_a_sqlite_write_keeps_others_out_from_its_first_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where SQLite is new enough that no lock beside the file makes writers take turns."""
+    monkeypatch.setattr(_sqlite_connection, "NEEDS_TURNS", False)
+    store, clock = Sqlite(str(tmp_path / "runs.db")), FakeClock()
+    begin(store, clock)
+    expire(clock)
+    other = sqlite3.connect(tmp_path / "runs.db", timeout=0)
+    look = store._header
+
+    def meddled(run_id: str) -> Any:
+        found = look(run_id)
+        with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+            other.execute("UPDATE head SET fence = fence")
+        return found
+
+    monkeypatch.setattr(store, "_header", meddled)
+    with contextlib.closing(store), contextlib.closing(other):
+        assert claim(store, clock)[1].fence == 2
