@@ -17,7 +17,7 @@ import pytest
 
 from tramai.errors import NotFound, StoreTooNew, StoreUnavailable
 from tramai.store import Mark, Status, Store
-from tramai.stores import _sqlite_connection, _sqlite_file, _sqlite_schema, open_store
+from tramai.stores import _files, _sqlite_connection, _sqlite_schema, open_store
 from tramai.stores.sqlite import Sqlite
 from tramai.testing._store_given import begin, change, done, record
 from tramai.testing.clock import FakeClock
@@ -294,7 +294,7 @@ def test_a_writer_that_keeps_the_file_is_called_busy(
 ) -> None:
     store = open_store(f"sqlite:{path}")
     lease = begin(store, clock)
-    monkeypatch.setattr(_sqlite_file, "PATIENCE", 0.05)
+    monkeypatch.setattr(_files, "PATIENCE", 0.05)
     other = raw(path)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match=r"^the store cannot be used: busy \(ref \w+\)$") as caught:
@@ -312,10 +312,10 @@ def test_writers_take_turns_where_sqlite_needs_it(
     path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, turns: bool
 ) -> None:
     monkeypatch.setattr(_sqlite_connection, "NEEDS_TURNS", turns)
-    monkeypatch.setattr(_sqlite_file, "PATIENCE", 0.05)
+    monkeypatch.setattr(_files, "PATIENCE", 0.05)
     store = open_store(f"sqlite:{path}")
     lease = begin(store, clock)
-    other = _sqlite_file.Lock(f"{path}.lock")
+    other = _files.Lock.at(f"{path}.lock")
     other.take()
     if turns:
         with pytest.raises(StoreUnavailable, match="busy"):

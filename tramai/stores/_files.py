@@ -191,6 +191,11 @@ class Lock:
     def __init__(self, handle: int) -> None:
         self._handle = handle
 
+    @staticmethod
+    def at(path: str) -> Lock:
+        """The lock on the file at a path, made if need be."""
+        return Lock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+
     def take(self) -> None:
         """Wait for the lock, with a deadline; StoreUnavailable when it passes."""
         try:

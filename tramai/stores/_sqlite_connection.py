@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ..errors import CheckpointCorrupt, StoreTooNew, StoreUnavailable, TramaiError
 from . import _sqlite_schema as schema
-from ._sqlite_file import Lock, locked, patiently
+from ._files import Lock, locked, patiently
 from ._sqlite_rows import bindable
 
 _T = TypeVar("_T")

@@ -1,73 +1,13 @@
-"""The place of the SQLite store: its folder, its lock, and where a database must not live."""
+"""The place of the SQLite store: its folder, and where a database must not live."""
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from ..errors import CheckpointCorrupt, ConfigurationError, NotFound, StoreUnavailable
-
-PATIENCE = 30.0
-"""Seconds to wait for another process before a call fails as busy."""
+from ._files import network_kind
 
 _MAGIC = b"SQLite format 3\x00"
-_NETWORK = {"nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "ncpfs", "afs", "ceph", "glusterfs", "lustre"}
-_NETWORK |= {"fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.davfs", "davfs"}
-
-
-class Lock:
-    """An OS lock on a file beside the database. The file is never removed: two files of one name are two locks."""
-
-    def __init__(self, path: str) -> None:
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-
-    def take(self) -> None:
-        """Wait for the lock, with a deadline; StoreUnavailable when it passes."""
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._wait()
-
-    def give(self) -> None:
-        """Let the next one in."""
-        fcntl.flock(self._handle, fcntl.LOCK_UN)
-
-    def close(self) -> None:
-        """Give the descriptor back, and with it the lock."""
-        os.close(self._handle)
-
-    def _wait(self) -> None:
-        for _ in patiently():
-            try:
-                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            return
-
-
-@contextmanager
-def locked(lock: Lock) -> Iterator[None]:
-    """Hold the lock of the store meanwhile."""
-    lock.take()
-    try:
-        yield
-    finally:
-        lock.give()
-
-
-def patiently() -> Iterator[None]:
-    """Turn by turn with growing, jittered pauses between; StoreUnavailable when the patience is used up."""
-    yield
-    end = time.monotonic() + PATIENCE
-    pause = 0.0005
-    while time.monotonic() < end:
-        time.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
-        pause = min(pause * 1.5, 0.02)
-        yield
-    raise StoreUnavailable(what="busy", hint=f"another process has kept it for {PATIENCE:g}s; try again")
 
 
 def default_path(where: str) -> str:
@@ -114,24 +54,6 @@ def _is_cut_short(path: str) -> bool:
         return os.stat(path).st_size < int.from_bytes(head[28:32], "big") * (65536 if page == 1 else page)
     except OSError:
         return False  # opening it will say why
-
-
-def network_kind(folder: str, mounts: str = "/proc/self/mountinfo") -> str | None:
-    """The type of the file system when it is known to be a network's; None for others, and where it cannot be told."""
-    try:
-        device = os.stat(folder).st_dev
-        if os.major(device):
-            return None  # a real disk; network file systems have no major number
-        wanted = f"{os.major(device)}:{os.minor(device)}"
-        with open(mounts, encoding="utf-8", errors="replace") as file:
-            lines = [line.split() for line in file]
-    except OSError:
-        return None
-    for fields in lines:
-        if fields[2] == wanted:
-            kind = fields[fields.index("-") + 1]
-            return kind if kind in _NETWORK else None
-    return None
 
 
 def _make_folder(folder: str) -> None:

@@ -21,6 +21,7 @@ from . import _rules
 from . import _sqlite_file as place
 from . import _sqlite_rows as columns
 from . import _sqlite_schema as schema
+from ._files import Lock, locked
 from ._sqlite_connection import FAILED, Connection, Failure, public
 from ._sqlite_whole import ADD_NOTE, ADD_RECORD, Whole, ddl, peek
 
@@ -54,9 +55,9 @@ class Sqlite(Whole):
         self._faults: tuple[Mapping[str, str], ...] = ()
         place.prepare(path, create=create)
         try:
-            lock = place.Lock(f"{path}.lock")
+            lock = Lock.at(f"{path}.lock")
             if not os.path.exists(path):
-                with place.locked(lock):
+                with locked(lock):
                     if not os.path.exists(path):
                         schema.build(path)
         except OSError as error:
