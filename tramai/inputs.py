@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from .codec import Json
+from .codec import Json, NotJson, check
 from .errors import InvalidInput
 from .expression import suggest
 from .shape import Mismatch, Shape, conform, kind_of, short
@@ -59,9 +59,13 @@ def _accept(name: str, spec: InputSpec, value: Json) -> Json:
         if isinstance(value, str):
             value = from_text(spec, value)
         fits: Json = conform(spec, value)
+        check(fits)
     except Mismatch as error:
         where = f"at {error.where} " if error.where else ""
         raise InvalidInput(name=name, what=where + error.what, hint=error.hint) from None
+    except NotJson as error:
+        where = f"at {short(error.where)} " if error.where else ""
+        raise InvalidInput(name=name, what=where + error.what) from None
     return fits
 
 

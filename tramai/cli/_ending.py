@@ -119,7 +119,7 @@ def _tail(log: str | None) -> list[str]:
         return []
     from ._tail import last_lines
 
-    return [safe(line) for line in last_lines(log, TAIL)]
+    return [safe(line) for line in last_lines(log, TAIL) or ()]
 
 
 def _near(path: str) -> str:

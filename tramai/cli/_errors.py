@@ -33,9 +33,12 @@ def guarded(arguments: list[str], action: Callable[[Session], int] | None = None
         session.err.line("interrupted")
         status = 128 + signal.SIGINT
     except Exception as error:  # noqa: BLE001 - this is the edge
-        status = _report(session, error)
+        full = isinstance(error, OSError) and not _flush(sys.stdout)  # what could not be written cannot be flushed
+        status = PIPE if full else _report(session, error)
     finally:
         _close(session)
+    if session.out.failure is not None:
+        session.err.line(f"warning: standard output cannot be written: {session.out.failure}")
     _flush(sys.stderr)
     return status if _flush(sys.stdout) and not session.out.broken else status or PIPE
 

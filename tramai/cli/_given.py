@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import sys
@@ -10,6 +11,8 @@ from typing import Any
 
 from ..errors import InvalidInput, Problem, UsageError
 
+LONGEST = 256 << 20
+"""Bytes of a file that inputs are read from."""
 _PAIR = re.compile(r"([^=:@\s]+)(:?=)(.*)", re.DOTALL)
 
 
@@ -41,23 +44,55 @@ def _one(pair: str) -> tuple[str, Any]:
 
 def _json(name: str, text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        return _loads(text)
+    except ValueError as error:
         raise InvalidInput(name=name, what=f"is not JSON: {error}", hint=f"text needs no JSON: -i {name}=…") from None
+
+
+def _loads(text: str) -> Any:
+    """JSON as the standard means it: no NaN, no number beyond all floats, no key twice. Else ValueError."""
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
+def _finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"{_cut(text)} is larger than any number can be")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands there twice")
+    return found
+
+
 def _text_of(name: str, path: str) -> str:
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
+        return _read(path).decode("utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         hint = f"a text that begins with @ is given as {name}:='\"@…\"'"
         raise InvalidInput(name=name, what=f"cannot be read from {path}: {reason}", hint=hint) from None
+
+
+def _read(path: str) -> bytes:
+    """A file, unless it goes on and on, as some devices do."""
+    with open(path, "rb") as file:
+        found = file.read(LONGEST + 1)
+    if len(found) > LONGEST:
+        raise OSError(errno.EFBIG, f"it is larger than {LONGEST >> 20} MiB")
+    return found
 
 
 def _read_all(path: str) -> dict[str, Any]:
@@ -66,8 +101,7 @@ def _read_all(path: str) -> dict[str, Any]:
         text = sys.stdin.buffer.read().decode("utf-8-sig", "replace")
     else:
         try:
-            with open(path, encoding="utf-8-sig") as file:
-                text = file.read()
+            text = _read(path).decode("utf-8-sig")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8 text"
             raise UsageError(what=f"the inputs file {path} cannot be read: {reason}") from None
@@ -81,8 +115,8 @@ def _data(path: str, text: str) -> Any:
     if path.endswith((".yaml", ".yml", ".toml")):
         return _document(path, text)
     try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
+        return _loads(text)
+    except ValueError as error:
         hint = "a file that ends in .yaml or .toml is read as such" if path != "-" else None
         raise UsageError(what=f"the inputs in {_name(path)} are not JSON: {error}", hint=hint) from None
 

@@ -25,7 +25,7 @@ class Session:
     def __init__(self, arguments: list[str] | None = None) -> None:
         self.arguments = arguments or []
         self.flags: dict[str, Any] = {}
-        self.started_in = os.getcwd()
+        self.started_in = _here()
         self.run_id: str | None = None
         """The run that this call is about, for error documents."""
         self.sources: dict[str, str] = {}
@@ -44,6 +44,9 @@ class Session:
                 os.chdir(folder)
             except OSError as error:
                 raise ConfigurationError(what=f"-C {folder}: {error.strerror}") from None
+        elif not self.started_in:
+            hint = "cd to a folder that is there, or name one with -C DIR"
+            raise ConfigurationError(what="the folder we are in has been removed", hint=hint)
         if self.flags.get("env_file"):
             from . import _envfile
 
@@ -71,7 +74,7 @@ class Session:
 
         try:
             return self.settings.text("color")
-        except TramaiError:
+        except (TramaiError, OSError):
             return "auto"
 
     @property
@@ -151,8 +154,16 @@ class Session:
             if store is not None:
                 store.close()
         finally:
-            if self.flags.get("directory"):
+            if self.flags.get("directory") and self.started_in:
                 os.chdir(self.started_in)
+
+
+def _here() -> str:
+    """The folder we are in; empty when it has been removed under our feet."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def _make_private_folder(folder: str) -> None:

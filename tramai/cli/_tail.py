@@ -9,13 +9,13 @@ MOST = 4 * 1024 * 1024
 """Bytes at the end of a file that are looked at for its last lines."""
 
 
-def last_lines(path: str, count: int | None) -> list[str]:
-    """The last `count` lines (None: all), decoded with replacement; none when the file is gone."""
+def last_lines(path: str, count: int | None) -> list[str] | None:
+    """The last `count` lines (None: all), decoded with replacement; None when the file cannot be read any more."""
     try:
         with open(path, "rb") as file:
             content = file.read() if count is None else _end(file, count)
     except OSError:
-        return []
+        return None
     found = content.split(b"\n")
     if not found[-1]:
         found.pop()

@@ -70,12 +70,13 @@ class Terminal:
     """One output stream and what may be written to it.
 
     `colour`: `auto`, `always` or `never`. A write after the reader went away is dropped: what is shown never decides
-    what is done. `broken` says that it happened.
+    what is done. `broken` says that it happened, and `failure` why, unless it was the reader who left.
     """
 
     def __init__(self, stream: TextIO, *, colour: str = "auto", env: Mapping[str, str] = os.environ) -> None:
         self.stream = stream
         self.broken = False
+        self.failure: str | None = None
         self.tty = _is_tty(stream)
         self.unicode = _speaks_unicode(stream)
         self.coloured = _wants_colour(colour, self.tty, env)
@@ -110,8 +111,10 @@ class Terminal:
         except UnicodeEncodeError:
             encoding = getattr(self.stream, "encoding", None) or "ascii"
             self.write(text.encode(encoding, "backslashreplace").decode(encoding))
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             self.broken = True
+            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+                self.failure = error.strerror
             silence(self.stream)
 
 

@@ -15,6 +15,7 @@ def main() -> None:
 
 def answer(arguments: list[str]) -> int:
     """Do what the words after `tramai` say; the exit status."""
+    _fill_gaps()
     if arguments in ([], ["-h"], ["--help"]) and "_TRAMAI_COMPLETE" not in os.environ:
         return _print(_help())
     if arguments == ["--version"]:
@@ -25,6 +26,18 @@ def answer(arguments: list[str]) -> int:
     from ._errors import guarded
 
     return guarded(arguments)
+
+
+def _fill_gaps() -> None:
+    """Put nothing where a standard stream is closed: the next file that is opened would become that stream."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, "w" if number else "r", encoding="utf-8")  # noqa: SIM115 - for as long as we live
+            setattr(sys, name, stream)
 
 
 def _help() -> str:

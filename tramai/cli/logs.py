@@ -66,6 +66,8 @@ def command(
     for log in logs:
         if len(logs) > 1:
             session.out.line(session.out.paint(f"== {safe(log.path)}, attempt {log.attempt}", "bold"))
+        if log.text is None:
+            session.note(f"the log of {safe(log.path)}, attempt {log.attempt}, cannot be read: {safe(log.file)}")
         for line in (log.text or "").split("\n")[:-1]:
             session.out.line(safe(line))
     if not logs:
@@ -110,9 +112,9 @@ def _require(store: Store, run_id: str, step: str) -> None:
     raise NotFound(kind="step in this run", name=step, hint=f"did you mean {near[0]}?" if near else None)
 
 
-def _text(record: Record, tail: int | None) -> str:
+def _text(record: Record, tail: int | None) -> str | None:
     lines = last_lines(record.log or "", tail)
-    return "".join(f"{line}\n" for line in lines)
+    return None if lines is None else "".join(f"{line}\n" for line in lines)
 
 
 def _follow(session: Session, store: Store, run_id: str, wanted: _Wanted, tail: int | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -79,9 +80,14 @@ def _walk(folder: str) -> Iterator[str]:
 
 
 def _is_workflow(path: str) -> bool:
+    """Whether a file that was found calls itself one. One that may not be read counts, lest it pass for checked."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False  # a pipe would keep us waiting
         with open(path, "rb") as file:
             return _MARK.search(file.read(1 << 20)) is not None
+    except PermissionError:
+        return True
     except OSError:
         return False
 

@@ -22,7 +22,7 @@ def prepare(path: str, *, create: bool) -> None:
     if os.path.isdir(path):
         raise StoreUnavailable(what=f"{path!r} is a folder, not a file")
     folder = os.path.dirname(path) or "."
-    if not os.path.exists(path):
+    if not _is_there(path):
         if not create:
             raise NotFound(kind="store", name=path)
         _make_folder(folder)
@@ -36,6 +36,17 @@ def prepare(path: str, *, create: bool) -> None:
     if kind is not None:
         hint = "SQLite needs a local disk; use another path, or a store made for several machines"
         raise StoreUnavailable(what=f"{path!r} is on a network file system ({kind})", hint=hint)
+
+
+def _is_there(path: str) -> bool:
+    """Whether there is such a file; where that may not be known, nobody is told that there is none."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StoreUnavailable(what=f"it cannot be reached ({error.strerror})") from None
+    return True
 
 
 def _is_cut_short(path: str) -> bool:

@@ -1,0 +1,138 @@
+"""Places and streams that a command would rather not have: none of them makes a traceback or a wrong status."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from tests.cli.conftest import FAILS, HELLO, ROOT, write
+from tests.test_sqlite_faults import unprivileged
+from tramai.errors import StoreUnavailable
+from tramai.stores import open_store
+
+__all__ = ["unprivileged"]
+
+Call = Callable[..., Result]
+
+
+def shell(script: str) -> subprocess.CompletedProcess[str]:
+    """A line of bash in which `$T` is tramai."""
+    command = f'T() {{ "{sys.executable}" -m tramai "$@"; }}; {script}'
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env.pop("PYTHONUNBUFFERED", None)
+    return subprocess.run(["bash", "-c", command], env=env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [("list", 3), ("run hello.yaml", 3), ("--json show @last", 3), ("--version", 0), ("--help", 0), ("run", 2)],
+)
+def test_a_folder_that_was_removed_is_said_to_be_gone(arguments: str, status: int) -> None:
+    Path("gone").mkdir()
+    ended = shell(f"cd gone; rmdir ../gone; T {arguments}")
+    assert ended.returncode == status
+    assert "Traceback" not in ended.stderr
+    if status == 3:
+        assert "has been removed" in ended.stdout + ended.stderr
+
+
+def test_from_a_folder_that_was_removed_another_can_be_worked_in() -> None:
+    write("hello.yaml", HELLO)
+    Path("gone").mkdir()
+    ended = shell(f"cd gone; rmdir ../gone; T -C {os.getcwd()} run hello.yaml -q")
+    assert (ended.returncode, ended.stdout) == (0, "said: hello world\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("arguments", ["run hello.yaml", "list", "validate hello.yaml", "run --help"])
+def test_a_closed_stream_is_nothing_to_fail_on(arguments: str, closed: str) -> None:
+    write("hello.yaml", HELLO)
+    ended = shell(f"T {arguments} {closed}")
+    assert ended.returncode == 0
+    assert "error" not in ended.stderr
+    if arguments.startswith("run h"):
+        found = sqlite3.connect(".tramai/tramai.db").execute("PRAGMA integrity_check").fetchone()
+        assert found == ("ok",)
+        assert json.loads(shell("T show @last --json").stdout)["run"]["status"] == "completed"
+
+
+@pytest.mark.parametrize(("arguments", "status"), [("validate -", 1), ("run -", 3)])
+def test_a_closed_standard_input_holds_no_workflow(arguments: str, status: int) -> None:
+    ended = shell(f"T {arguments} <&-")
+    assert ended.returncode == status
+    assert "TRM118" in ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("arguments", ["list --json", "schema", "run hello.yaml", "show @last"])
+def test_a_full_disk_behind_standard_output_is_told(arguments: str) -> None:
+    write("hello.yaml", HELLO)
+    shell("T run hello.yaml -q")
+    ended = shell(f"T {arguments} > /dev/full")
+    assert ended.returncode == 141
+    assert "warning: standard output cannot be written: No space left on device" in ended.stderr
+
+
+def test_a_pipe_among_the_files_of_a_folder_keeps_nobody_waiting(tramai: Call) -> None:
+    write("hello.yaml", HELLO)
+    os.mkfifo("pipe.yaml")
+    os.symlink("nowhere.yaml", "dangling.yaml")
+    os.symlink("loop.yaml", "loop.yaml")
+    result = tramai("validate", ".")
+    assert (result.exit_code, result.stdout) == (0, "1 file checked, no problems\n")
+
+
+def test_a_log_that_is_gone_is_said_to_be(tramai: Call) -> None:
+    write("fails.yaml", FAILS)
+    tramai("run", "fails.yaml")
+    (log,) = json.loads(tramai("logs", "@last", "--json").stdout)["logs"]
+    assert log["text"] == "compiling\nno such file\n"
+    os.unlink(log["file"])
+    result = tramai("logs", "@last")
+    assert result.exit_code == 0
+    assert f"the log of build, attempt 1, cannot be read: {log['file']}" in result.stderr
+    assert json.loads(tramai("logs", "@last", "--json").stdout)["logs"][0]["text"] is None
+
+
+def test_a_store_that_cannot_be_reached_is_not_taken_for_none(unprivileged: Path) -> None:
+    url = f"sqlite:{unprivileged}/kept/runs.db"
+    open_store(url).close()
+    (unprivileged / "kept").chmod(0)
+    for create in (True, False):
+        with pytest.raises(StoreUnavailable):
+            open_store(url, create=create)
+    (unprivileged / "kept").chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        ("x:=1e400", "1e400 is larger than any number can be"),
+        ('x:={"a": 1, "a": 2}', "the key 'a' stands there twice"),
+        ("x:=" + "[" * 300 + "]" * 300, "nested deeper than 200 levels"),
+        ("x:=" + "[" * 100_000, "nested too deeply"),
+        ("x:=[NaN]", "NaN is not JSON"),
+    ],
+)
+def test_an_input_that_is_no_data_is_refused(tramai: Call, pair: str, words: str) -> None:
+    write("any.yaml", "tramai: 1\nname: any\ninputs: {x: {}}\nsteps: [{id: a, local: 1}]\n")
+    result = tramai("run", "any.yaml", "-i", pair)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert not Path(".tramai").exists()
+
+
+def test_a_file_without_an_end_is_no_input(tramai: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tramai.cli._given.LONGEST", 1 << 20)
+    write("any.yaml", "tramai: 1\nname: any\ninputs: {x: {}}\nsteps: [{id: a, local: 1}]\n")
+    for arguments in (("-i", "x=@/dev/zero"), ("--inputs", "/dev/zero")):
+        result = tramai("run", "any.yaml", *arguments)
+        assert result.exit_code == 2
+        assert "larger than 1 MiB" in result.stderr
