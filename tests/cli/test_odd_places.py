@@ -101,14 +101,16 @@ def test_a_log_that_is_gone_is_said_to_be(tramai: Call) -> None:
     assert json.loads(tramai("logs", "@last", "--json").stdout)["logs"][0]["text"] is None
 
 
-def test_a_store_that_cannot_be_reached_is_not_taken_for_none(unprivileged: Path) -> None:
-    url = f"sqlite:{unprivileged}/kept/runs.db"
+def test_a_store_that_cannot_be_reached_is_not_taken_for_none(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    open_store(f"sqlite:{tmp_path}/runs.db").close()  # what it imports, the other user might not be able to read
+    folder: Path = request.getfixturevalue("unprivileged")
+    url = f"sqlite:{folder}/kept/runs.db"
     open_store(url).close()
-    (unprivileged / "kept").chmod(0)
+    (folder / "kept").chmod(0)
     for create in (True, False):
         with pytest.raises(StoreUnavailable):
             open_store(url, create=create)
-    (unprivileged / "kept").chmod(0o700)
+    (folder / "kept").chmod(0o700)
 
 
 @pytest.mark.parametrize(
