@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterable
 
 from . import _survivors
 
@@ -147,16 +148,21 @@ class Watchdog:
 
 def open_to_children() -> list[int]:
     """Our descriptors that a child would inherit, beyond the first three: whoever started us left them open."""
-    folder = "/proc/self/fd" if _survivors.PROC else "/dev/fd"
     found = []
-    for name in os.listdir(folder):
-        number = int(name)
+    for number in _open_numbers():
         try:
             if number > 2 and os.get_inheritable(number):
                 found.append(number)
         except OSError:
-            pass  # the descriptor of the listing itself
+            pass  # the descriptor of the listing itself, or one that is not open
     return found
+
+
+def _open_numbers() -> Iterable[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc/self/fd" if _survivors.PROC else "/dev/fd")]
+    except OSError:  # Linux without /proc has no /dev/fd either
+        return range(min(os.sysconf("SC_OPEN_MAX"), 4096))
 
 
 def _nameless() -> int:
