@@ -140,7 +140,7 @@ MUTATIONS = (
         "tramai/stores/_files.py",
         "os.O_WRONLY | os.O_CREAT | os.O_EXCL",
         "os.O_WRONLY | os.O_CREAT",
-        ("tests/test_file_store.py", "tests/test_file_faults.py", "tests/faults/test_files.py"),
+        ("tests/faults/test_files.py",),
     ),
     Mutation(
         "file, markdown: no symbolic link is followed (O_NOFOLLOW)",
@@ -161,21 +161,21 @@ MUTATIONS = (
         "tramai/stores/_file_run.py",
         "            confirmed(head, self._handle, self.run_id, size)\n",
         "",
-        ("tests/test_file_faults.py",),
+        ("tests/test_file_faults.py", "-k", "put_back"),
     ),
     Mutation(
         "file: a torn last entry is cut off before the next",
         "tramai/stores/_file_run.py",
         "            os.ftruncate(self._handle, fold.length)\n            flush(self._handle)\n",
         "",
-        ("tests/test_file_faults.py", "-k", "torn or power"),
+        ("tests/faults/test_files.py", "-k", "torn"),
     ),
     Mutation(
         "postgres: the fence and token of a commit",
         "tramai/stores/_postgres_sql.py",
         "WHERE h.run = %(key)s AND h.fence = %(was_fence)s AND h.token = %(was_token)s\n    AND h.revision = %(was_revision)s AND",
         "WHERE h.run = %(key)s AND (h.fence = %(was_fence)s OR TRUE) AND (h.token = %(was_token)s OR TRUE)\n    AND (h.revision = %(was_revision)s OR TRUE) AND",
-        (POSTGRES, "-k", "Contract"),
+        (POSTGRES, "-k", "replaced"),
     ),
     Mutation(
         "postgres: the end of the lease of a commit",
