@@ -199,7 +199,7 @@ def test_any_edit_is_told_by_the_name_of_the_file(folder: Path, clock: FakeClock
     path.write_text(text.replace(old, new, 1))
     expire(clock)
     for ask in (store.get, store.journal, store.notes, lambda _: claim(store, clock)):
-        with pytest.raises(CheckpointCorrupt, match=r"run r1: r1/checkpoint\.md was edited or damaged") as caught:
+        with pytest.raises(CheckpointCorrupt, match=r"run r1: its checkpoint\.md was edited or damaged") as caught:
             ask("r1")
         assert caught.value.hint is not None
         assert "version control" in caught.value.hint
@@ -223,7 +223,7 @@ def test_conflict_markers_are_called_by_their_name(folder: Path, clock: FakeCloc
     assert caught.value.hint is not None
     assert "git checkout --ours" in caught.value.hint
     path.write_bytes(b"")
-    with pytest.raises(CheckpointCorrupt, match=r"r1/checkpoint\.md is empty"):
+    with pytest.raises(CheckpointCorrupt, match=r"its checkpoint\.md is empty"):
         store.get("r1")
     store.close()
 

@@ -149,7 +149,9 @@ def confirmed(head: Standing | None, handle: int, run_id: str, size: int) -> Sta
 
 def lost(run_id: str) -> CheckpointCorrupt:
     """The error about a journal that is shorter than it was."""
-    return corrupt(run_id, "its journal ends before what was acknowledged")
+    what = f"run {run_id}: its journal ends before what was acknowledged"
+    hint = "take it back from a copy; if an older one was put there on purpose, remove the file `head` beside it"
+    return CheckpointCorrupt(what=what, hint=hint, run_id=run_id)
 
 
 def whole(run: Run, handle: int, blobs: Blobs) -> Run:

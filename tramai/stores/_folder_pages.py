@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import ClassVar
 
-from ..errors import CheckpointCorrupt, StoreTooNew
+from ..errors import CheckpointCorrupt, StoreTooNew, TramaiError
 from ..store import Run, Status
 from . import _rules
 from ._files import Folder, public
@@ -120,6 +120,7 @@ class Pages:
         try:
             with self._place.child(group, name) as folder:
                 run = self._glance(folder, name)
+                self._born[group, name] = (run.created, run.run_id)
                 if not wanted(run):
                     return None
                 with self._reading(folder, run.run_id) as reading:
@@ -128,13 +129,15 @@ class Pages:
             self._fault(group, name, error, faults)
             return None
 
-    def _fault(self, group: str | None, name: str, error: Exception, faults: list[Mapping[str, str]]) -> None:
+    def _fault(
+        self, group: str | None, name: str, error: TramaiError | OSError, faults: list[Mapping[str, str]]
+    ) -> None:
         """Note a bad run; what is no run of ours, or has just gone, is none."""
         if isinstance(error, FileNotFoundError) or (isinstance(error, NotADirectoryError) and self.KIND.bare):
             return
         if not self._is_run(group, name):
             return
-        shown = public(error).message if isinstance(error, OSError) else str(error)
+        shown = (public(error) if isinstance(error, OSError) else error).message
         run_id = self._born.get((group, name), (0.0, text_of(name) or name))[1]
         faults.append({"run_id": run_id, "what": shown})
 

@@ -235,4 +235,5 @@ def _damaged(data: bytes, run_id: str) -> CheckpointCorrupt:
 
 
 def _file(run_id: str) -> str:
-    return f"{segment(run_id)}/{CHECKPOINT}"
+    name = segment(run_id)
+    return f"its {CHECKPOINT}" if name == run_id else f"{name}/{CHECKPOINT}"
