@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tramai import engine
 from tramai.codec import decode
@@ -17,7 +18,8 @@ from tramai.errors import (
     SecretMissing,
     UsageError,
 )  # fmt: skip
-from tramai.store import Mark, Note, RunExists, Status
+from tramai.session import ran_before
+from tramai.store import Change, Mark, Note, RunExists, Status
 from tramai.stores.memory import Memory
 from tramai.testing.clock import FakeClock
 
@@ -255,6 +257,22 @@ def test_time_that_an_earlier_run_took_does_not_count(store: Memory) -> None:
     run(store, made, clock=clock)
     clock.advance(90_000)
     assert again(store, start_at="b", clock=clock).status == "completed"
+    header = replace(store.get("again"), created=100.0)
+    first, second = store.journal("again")
+    assert ran_before(Memory(), header, ()) == 0.0
+    store.notes = lambda _: ()  # type: ignore[method-assign]
+    assert ran_before(store, header, (replace(first, at=10.0), replace(second, at=150.0))) == 50.0
+
+
+def test_time_that_passes_between_an_end_and_what_an_operator_notes_does_not_count(store: Memory) -> None:
+    clock = FakeClock()
+    run(store, make([{"id": "a", "local": 1}, {"id": "nap", "delay": "2h"}]), clock=clock)
+    clock.advance(90_000)
+    for type in ("run.arriving", "run.arrived", "cancel.requested"):
+        revision = store.get("r").revision
+        note = Note(at=clock.now(), type=type)
+        store.amend("r", revision=revision, change=Change(now=clock.now(), notes=(note,)))
+    assert ran_before(store, store.get("r"), store.journal("r")) == 0.0
 
 
 def test_a_rerun_of_a_rerun_names_the_one_before_it(store: Memory) -> None:

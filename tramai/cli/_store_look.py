@@ -95,8 +95,8 @@ def check(session: Session, repair_nothing: bool) -> int:
     for fault in found.faults:
         whose = f"run {safe(fault.run_id)}" if fault.run_id is not None else "store"
         session.out.line(f"{whose}: {safe(fault.what)}")
-    faults = f"{len(found.faults)} faults" if len(found.faults) != 1 else "1 fault"
-    session.note(f"read {found.runs} runs, {found.records} records, {found.events} events: {faults}")
+    read = (many(found.runs, "run"), many(found.records, "record"), many(found.events, "event"))
+    session.note(f"read {', '.join(read)}: {many(len(found.faults), 'fault')}")
     return 1 if found.faults else 0
 
 
@@ -141,6 +141,11 @@ def migrate(session: Session, print_sql: bool) -> int:
     else:
         session.out.line(f"{safe(store.url)}: format {now}, up to date")
     return 0
+
+
+def many(count: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def amount(size: int) -> str:

@@ -16,7 +16,7 @@ from ._advice import short
 from ._clockface import stamp
 from ._group import verb
 from ._session import Session
-from ._store_look import amount
+from ._store_look import amount, many
 from ._terminal import cells, pad, safe
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ def prune(session: Session, older_than: str | None, statuses: tuple[str, ...], d
     for run in removed:
         head = f"{pad(safe(short(run.run_id)), width)}  {run.status.value:<9}  {stamp(retention.ended(run))}"
         session.out.line(f"{head}  {safe(run.workflow)}")
-    many = "1 run" if len(removed) == 1 else f"{len(removed)} runs"
+    said = many(len(removed), "run")
     size = f", {amount(freed)} more freed" if freed else ""
-    session.note(f"{many} would be removed" if dry else f"{many} removed{size}")
+    session.note(f"{said} would be removed" if dry else f"{said} removed{size}")
     return 0
 
 

@@ -319,10 +319,20 @@ class Whole(Given):
     # The store itself.
 
     def test_tidying_lets_go_of_what_no_run_needs(self, whole: Portable, clock: FakeClock) -> None:
-        shared = '"' + "s" * 200_000 + '"'
+        """Every text that a run has is large and stands in one place only, but for one that all runs have."""
+
+        def large(name: str) -> str:
+            return '"' + name + "v" * 100_000 + '"'
+
         for run_id, digest in (("a", "d1"), ("b", "d2"), ("c", "d2")):
-            lease = begin(whole, clock, run_id, definition=definition(digest), inputs=shared)
-            more = change(clock, done(1, value=shared, saves=LONG), error=LONG, outputs=shared, notes=(GONE,))
+            lease = begin(whole, clock, run_id, definition=definition(digest), inputs=large(f"i{run_id}"))
+            records = (
+                record(1, "p", Mark.FAILED, error=large(f"e{run_id}"), usage=large(f"u{run_id}")),
+                done(2, "p", large(f"v{run_id}"), saves=large(f"s{run_id}")),
+                done(3, "q", large("all")),
+            )
+            notes = (replace(GONE, data=large(f"n{run_id}")),)
+            more = change(clock, *records, notes=notes, error=large(f"h{run_id}"), outputs=large(f"o{run_id}"))
             whole.commit(lease, replace(more, status=Status.COMPLETED))
         before = {run_id: everything(whole, run_id) for run_id in "bc"}
         whole.bury("a", GONE, revision=2, status=Status.REMOVED, now=clock.now())
