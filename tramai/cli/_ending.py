@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 TAIL = 20
 """Lines of a failed step's output that are shown."""
+LONGEST = 1000
+"""Characters of such a line; the log has the rest."""
 _CODES = {"limit": "TRM402", "unknown_outcome": "TRM505", "rejected": "TRM403", "lease_lost": "TRM503"}
 
 
@@ -57,7 +59,7 @@ def failure(session: Session, finished: RunFinished, tally: Tally, plan: Plan | 
     log = _log(store, finished.run_id, path)
     if log and os.path.exists(log):
         facts.append(("log", _near(log)))
-    tail = _tail(log)
+    tail = _tail(log, session.err.ellipsis)
     if tail:
         facts.append(("output", "\n".join([f"the last {len(tail)} lines" if len(tail) > 1 else "", *tail]).strip("\n")))
     if error.get("type") == "rejected":
@@ -114,12 +116,13 @@ def _log(store: Store, run_id: str, path: str) -> str | None:
     return logs[-1] if logs else None
 
 
-def _tail(log: str | None) -> list[str]:
+def _tail(log: str | None, ellipsis: str) -> list[str]:
     if log is None:
         return []
     from ._tail import last_lines
 
-    return [safe(line) for line in last_lines(log, TAIL) or ()]
+    lines = last_lines(log, TAIL) or ()
+    return [safe(line) if len(line) <= LONGEST else safe(line[:LONGEST]) + ellipsis for line in lines]
 
 
 def _near(path: str) -> str:

@@ -149,9 +149,12 @@ class Watchdog:
 def open_to_children() -> list[int]:
     """Our descriptors that a child would inherit, beyond the first three: whoever started us left them open."""
     found = []
+    limit = os.sysconf("SC_OPEN_MAX")
     for number in _open_numbers():
         try:
-            if number > 2 and os.get_inheritable(number):
+            if number >= limit:
+                os.set_inheritable(number, False)  # opened under a higher limit: no child can be told to close it
+            elif number > 2 and os.get_inheritable(number):
                 found.append(number)
         except OSError:
             pass  # the descriptor of the listing itself, or one that is not open
