@@ -113,6 +113,14 @@ def test_a_line_of_five_million_characters_is_kept_or_cut_with_a_mark() -> None:
     assert text.count("x") == 1024 * 1024
 
 
+def test_a_failure_shows_the_beginning_of_a_very_long_line_only() -> None:
+    save("- {id: a, shell: \"head -c 500000 /dev/zero | tr '\\\\0' x; exit 1\"}")
+    said = text_of("run", "case.yaml", "--progress", "none")
+    (shown,) = (line for line in said.splitlines() if "xxx" in line)
+    assert 1000 < len(shown) < 1100
+    assert len(text_of("logs", "@last")) == 500_001
+
+
 # C07
 
 

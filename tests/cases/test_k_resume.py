@@ -166,6 +166,34 @@ def test_what_a_step_writes_does_not_grow_with_the_run() -> None:
     assert sizes[400] / sizes[50] == pytest.approx(8, rel=0.25)
 
 
+@pytest.mark.parametrize(
+    ("bytes_of_b", "words"),
+    [(200_000, ("`output`", "limits.max_value", "100 KiB")), (80_000, ("state.a", "limits.max_state", "150 KiB"))],
+)
+def test_what_is_over_a_limit_of_size_fails_at_its_step_and_keeps_what_was_there(
+    bytes_of_b: int, words: tuple[str, ...]
+) -> None:
+    fill = "head -c {} /dev/zero | tr '\\\\0' x"
+    save(
+        f"""
+        - id: one
+          shell: {{run: "{fill.format(90_000)}", parse: text}}
+          save: {{a: "${{{{ result.value }}}}"}}
+        - id: two
+          shell: {{run: "{fill.format(bytes_of_b)}", parse: text}}
+          save: {{b: "${{{{ result.value }}}}"}}
+        """,
+        """
+        limits: {max_value: 100KiB, max_state: 150KiB}
+        state: {a: {initial: ""}, b: {initial: ""}}
+        """,
+    )
+    ended = call("run", "case.yaml")
+    assert (ended.status, ended.error["step"], ended.error["type"]) == (1, "two", "limit")
+    assert all(word in ended.error["message"] for word in words)
+    assert shown()["state"] == {"a": "x" * 90_000, "b": ""}
+
+
 # K16
 
 
