@@ -224,7 +224,7 @@ MUTATIONS = (
         "tramai/stores/_whole.py",
         " and there.generation == run.generation",
         "",
-        (SQLITE, "-k", "Whole or taken_id or generation or overwritten"),
+        (SQLITE, "-k", "another_life"),
     ),
     Mutation(
         "all: the journal has no gap",
@@ -266,7 +266,7 @@ MUTATIONS = (
         "tramai/journal.py",
         "            self.fenced = True\n            raise\n",
         "            raise\n",
-        ("tests/engine",),
+        ("tests/faults/test_stopped.py", "-k", "hears_once"),
     ),
     Mutation(
         "engine: the local deadline ends the work when nobody can renew",
@@ -280,7 +280,7 @@ MUTATIONS = (
         "tramai/keeper.py",
         "if sent - self._renewed >= self._ttl / 3:",
         "if False:",
-        ("tests/engine", "-k", "lease or renew"),
+        ("tests/faults/test_stopped.py", "-k", "keeps_its_lease"),
     ),
     Mutation(
         "engine: a resume ends the children that an earlier runner left",

@@ -30,8 +30,9 @@ WAITS = plan.of(
                     "id": "effect",
                     "replay": "idempotent",
                     "shell": {
-                        "run": 'echo $$ >> "$FOLDER/pids"; sleep 300 & echo $! >> "$FOLDER/pids"\n'
-                        'while [ ! -e "$FOLDER/go" ]; do sleep 0.02; done; kill $!; echo done',
+                        # The first attempt never ends by itself, whatever comes; a later one finds `go`.
+                        "run": 'echo $$ >> "$FOLDER/pids"\n'
+                        'if [ ! -e "$FOLDER/go" ]; then sleep 300 & echo $! >> "$FOLDER/pids"; wait; fi; echo done',
                         "env": {"FOLDER": "${{ inputs.folder }}"},
                         "parse": "text",
                     },

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from tramai import engine
-from tramai.errors import LeaseHeld
+from tramai.errors import LeaseHeld, LeaseLost
 from tramai.store import Change, Holder, Store
 from tramai.stores import open_store
 from tramai.testing._store_given import done, everything
 
+from ..engine.support import call, make, name, run
 from .support import ROOT, SHARED, environment, running, until, url_of
 
 LEASE = 1.0
@@ -133,3 +134,41 @@ def resumed(store: Store, run_id: str) -> engine.Result:
         except LeaseHeld:
             assert time.monotonic() < end, "the lease never ended"
             time.sleep(0.02)
+
+
+class Told:
+    """A store that notes what it is asked, and says once, at a commit, that the lease is lost."""
+
+    def __init__(self, store: Store, *, lost_at: int = 0) -> None:
+        self._store = store
+        self._lost_at = lost_at
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+        if name not in ("commit", "renew"):
+            return found
+
+        def asked(*given: Any, **more: Any) -> Any:
+            self.asked.append(name)
+            if name == "commit" and self.asked.count("commit") == self._lost_at:
+                raise LeaseLost
+            return found(*given, **more)
+
+        return asked
+
+
+def test_who_hears_once_that_the_lease_is_lost_asks_no_more() -> None:
+    """Also of several steps side by side: one is told, and none of the others tries to write."""
+    told: Any = Told(open_store("memory:"), lost_at=2)
+    each = [{"id": "one", "local": call("count", name=name()), "replay": "non_replayable"}]
+    result = run(told, make([{"id": "all", "parallel": {"items": [1, 2, 3, 4], "do": each}}]))
+    assert (result.status, result.exit_status) == ("interrupted", 5)
+    assert told.asked.count("commit") == 2
+
+
+def test_a_runner_keeps_its_lease_while_a_step_goes_on(tmp_path: Path) -> None:
+    told: Any = Told(open_store(f"sqlite:{tmp_path}/runs.db"))
+    run(told, make([{"id": "long", "local": call("nap", seconds=1.5)}]), options={"lease": 2.0})
+    assert told.asked.count("renew") >= 1
+    told.close()
