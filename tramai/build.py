@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import msgspec
 
 from . import _quick, duration, expression, kinds, schema
-from .definition import NAME, Common, Limits, Opaque, SecretSource, StateSpec, Workflow
+from .definition import NAME, Asking, Common, Limits, Opaque, SecretSource, StateSpec, Workflow
 from .duration import Duration
 from .errors import Pointer
-from .expression import Template, Value
+from .expression import Condition, Template, Value
 from .inputs import InputSpec
 from .step import Block, Control, Node, Step
 
@@ -31,6 +31,7 @@ SECTIONS: dict[str, Any] = {
     "outputs": Value,
 }
 COMMON = frozenset(Common.__struct_encode_fields__)
+ASKING = frozenset(Asking.__struct_encode_fields__)
 TOP = frozenset(Workflow.__struct_encode_fields__) - {"document"}
 
 
@@ -184,18 +185,7 @@ class _Builder:
     def node(self, raw: Any, at: Pointer) -> Node:
         if not isinstance(raw, dict):
             raise Unbuildable(at, "a step is a mapping")
-        verb, head = None, {}
-        for key, value in raw.items():
-            if key in COMMON:
-                head[key] = value
-            elif key in verbs():
-                if verb is not None:
-                    raise Unbuildable(at, "more than one verb")
-                verb = key
-            elif not key.startswith("x-"):
-                raise Unbuildable((*at, key), "unknown key")
-        if verb is None:
-            raise Unbuildable(at, "no verb")
+        verb, head = _parted(raw, at, COMMON)
         common = self.convert(head, Common, at)
         step = self.settings(verb, raw[verb], (*at, verb))
         return Node(
@@ -211,7 +201,19 @@ class _Builder:
             schema=common.schema,
             save=common.save,
             replay_as=common.replay,
+            verify=self.verification(common.verify, common.id, (*at, "verify")) if "verify" in head else None,
         )
+
+    def verification(self, raw: Any, id: str, at: Pointer) -> Condition | Node:
+        """What tells whether a step had happened: a condition, or a verb with a few keys of its own."""
+        if not isinstance(raw, dict):
+            return self.convert(raw, Condition, at)
+        verb, head = _parted(raw, at, ASKING)
+        if not verb_class(verb).answers:
+            raise Unbuildable((*at, verb), "a verb that gives no answer")
+        keys = self.convert(head, Asking, at)
+        step = self.settings(verb, raw[verb], (*at, verb))
+        return Node(id=id, verb=verb, step=step, at=at, timeout=keys.timeout, output=keys.output, replay_as=keys.replay)
 
     def settings(self, verb: str, raw: Any, at: Pointer) -> Step:
         kind = verb_class(verb)
@@ -262,6 +264,23 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
     tramai: Literal[1] = 1
     version: Annotated[str, Meta(min_length=1, max_length=100)] = "1"
     description: str | None = None
+
+
+def _parted(raw: dict[str, Any], at: Pointer, common: frozenset[str]) -> tuple[str, dict[str, Any]]:
+    """The one verb of a step, and its common keys."""
+    verb, head = None, {}
+    for key, value in raw.items():
+        if key in common:
+            head[key] = value
+        elif key in verbs():
+            if verb is not None:
+                raise Unbuildable(at, "more than one verb")
+            verb = key
+        elif not key.startswith("x-"):
+            raise Unbuildable((*at, key), "unknown key")
+    if verb is None:
+        raise Unbuildable(at, "no verb")
+    return verb, head
 
 
 def _own(raw: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from . import build, expression, schema
-from .definition import Common, StateSpec, Workflow
+from .definition import Asking, Common, StateSpec, Workflow
 from .duration import Duration
 from .inputs import InputSpec
 from .schema import Schema
@@ -27,22 +27,37 @@ _WHERE = {"type": "string", "description": "Where an editor finds this schema; n
 def generate() -> Schema:
     """The schema of a whole file, as plain JSON data."""
     verbs = {verb: build.verb_class(verb) for verb in sorted(build.verbs())}
-    references, definitions = schema.components([Workflow, Common, StateSpec, InputSpec, *verbs.values()], _hook)
-    top, common, kept, given, *settings = (reference["$ref"].rpartition("/")[2] for reference in references)
+    types = [Workflow, Common, Asking, StateSpec, InputSpec, *verbs.values()]
+    references, definitions = schema.components(types, _hook)
+    top, common, asking, kept, given, *settings = (reference["$ref"].rpartition("/")[2] for reference in references)
     for name in (given, *settings):
         definitions[name] = schema.free(definitions[name])
     forms = {
         verb: ({"$ref": f"#/definitions/{name}"}, _scalar(verbs[verb], definitions[name]))
         for verb, name in zip(verbs, settings, strict=True)
     }
-    kinds: list[type[msgspec.Struct]] = [Common, StateSpec, *verbs.values()]
-    for kind, name in zip(kinds, [common, kept, *settings], strict=True):
+    kinds: list[type[msgspec.Struct]] = [Common, Asking, StateSpec, *verbs.values()]
+    for kind, name in zip(kinds, [common, asking, kept, *settings], strict=True):
         _fill(kind, definitions[name]["properties"])
+    definitions["Limits"]["properties"]["max_step_executions"]["x-also"] = ["max_steps", "max_executions"]
     whole, keys = definitions.pop(top), definitions.pop(common)["properties"]
+    keys["verify"] = _verify(keys["verify"])
     definitions["step"] = schema.step_schema(forms, keys, definitions=definitions)
+    asked = {verb: form for verb, form in forms.items() if verbs[verb].answers}
+    beside = definitions.pop(asking)["properties"]
+    definitions["verification"] = schema.step_schema(
+        asked, beside, required=(), title="verification", definitions=definitions
+    )
     made = {**_top(whole), "definitions": dict(sorted(definitions.items()))}
     _point(made)
     return made
+
+
+def _verify(key: Schema) -> Schema:
+    """A condition, or a verb that is asked."""
+    condition = {"type": "string", "description": "A condition: one whole `${{ … }}`."}
+    forms = [condition, {"$ref": "#/definitions/verification"}]
+    return {"anyOf": forms, "description": key["description"], "examples": ["${{ steps.look.output.found }}"]}
 
 
 def _hook(kind: type) -> Schema:

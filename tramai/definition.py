@@ -77,6 +77,21 @@ class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     replay: Annotated[
         Replay | None, Meta(description="What may be done with an attempt that started and whose end was not seen.")
     ] = None
+    verify: Annotated[
+        Any, Meta(description="Tells whether an attempt whose end was not seen had happened: a condition, or a verb.")
+    ] = None
+
+
+class Asking(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys that `verify` may have beside the verb it asks."""
+
+    output: Annotated[
+        Value | None, Meta(description="What the verb's `result` says: true or false, or `happened` and `output`.")
+    ] = None
+    timeout: Annotated[Duration | None, Meta(description="How long an answer may take: 60s by default.")] = None
+    replay: Annotated[
+        Replay | None, Meta(description="`replayable` says of a verb such as `shell` that asking changes nothing.")
+    ] = None
 
 
 class Workflow(msgspec.Struct, frozen=True, kw_only=True):

@@ -93,11 +93,11 @@ def resume(
     if found.status.terminal:
         what = "it is over and cannot be resumed"
         raise NotInThatState(run_id=run_id, status=found.status.value, what=what)
-    if found.status is Status.BLOCKED:
-        raise outcome_unknown(found, store.journal(run_id))
     stored = restore(store, found)
     if plan is None:
         plan = stored
+    if waits_for_somebody(store, found, plan):
+        raise outcome_unknown(found, store.journal(run_id))
     changed = compare(stored, plan)
     if changed:
         from .changes import judge
@@ -206,6 +206,15 @@ def standing(run: Run, *, resumed: bool) -> Result:
         wake_at=run.wake_at,
         resumed=resumed,
     )
+
+
+def waits_for_somebody(store: Store, run: Run, plan: Plan | None = None) -> bool:
+    """Whether a run is blocked and an operator is needed: not all that is unknown can be asked by a `verify`."""
+    if run.status is not Status.BLOCKED:
+        return False
+    plan = plan or restore(store, run)
+    waiting = recovery.unknown_attempts(store.journal(run.run_id))
+    return not all(recovery.can_be_asked(plan, record) for record in waiting)
 
 
 def outcome_unknown(run: Run, records: Sequence[Record]) -> OutcomeUnknown:

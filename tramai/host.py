@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from .audience import Audience
-from .caps import MAX_VALUE, Caps
+from .caps import Caps
 from .clock import Clock
-from .codec import Json, NotJson, decode, encode, sha256
+from .codec import Json, decode, encode, sha256
 from .context import StepContext
 from .driver import Driver, Interrupted, Loop
 from .expression import ExpressionError, Missing
@@ -24,10 +24,9 @@ from .redact import Redactor
 from .retrying import again_after, recorded_failure
 from .step import Done, Node, Outcome, Reject, Replay, Retry, StepError, Suspend, Usage
 from .store import Mark, Record, Run
+from .texts import Texts
 
 ONCE = Retry(max_attempts=1)
-LONGEST_MESSAGE = 1 << 14
-"""Characters that are kept of a message whose record is too large."""
 OUT_OF_TIME = "the run reached its limit of running time (limits.timeout)"
 
 
@@ -67,7 +66,7 @@ class StoreHost:
         self.run_deadline = run_deadline
         self.limit = plan.workflow.limits.max_parallel_branches
         self.audience = audience
-        self.caps = Caps(plan.workflow.limits, journal.state)
+        self.texts = Texts(redactor, Caps(plan.workflow.limits, journal.state))
         self.looped = isinstance(driver, Loop)
         self._worker = journal.lease.owner
         self._fence = journal.lease.fence
@@ -97,8 +96,8 @@ class StoreHost:
 
     async def skip(self, node: Node, path: str) -> None:
         """Record a skipped step; like a pure step's, its record waits for company."""
-        self.journal.add(self._record(node.verb, path, Mark.SKIPPED, 0))
-        await self._durable(pure=True)
+        self.journal.add(self.record(node.verb, path, Mark.SKIPPED, 0))
+        await self.durable(pure=True)
         self.audience.over(node, path, 0, "skipped", 0.0)
 
     def opened(self, node: Node, path: str) -> None:
@@ -123,8 +122,8 @@ class StoreHost:
         if past is not None and past.decided is not None and past.decided.value is not None:
             return decode(past.decided.value)
         made = make()
-        text = self._encode(made, "value")
-        self.journal.add(self._record(verb, path, Mark.DECIDED, 0, value=text))
+        text = self.texts.value(made, "value")
+        self.journal.add(self.record(verb, path, Mark.DECIDED, 0, value=text))
         return decode(text)
 
     async def gather(self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool) -> list[Any]:
@@ -141,6 +140,13 @@ class StoreHost:
     async def leaf(self, node: Node, path: str, scope: dict[str, Any]) -> View:
         """Attempt a leaf step until it ends."""
         past = self.journal.past(path) or Past()
+        if node.verify is not None and past.last is not None:
+            from . import verifying
+
+            if verifying.in_doubt(node, past.last):
+                view = await verifying.settle(self, node, path, past.last, scope)
+                if view is not None:
+                    return view
         retry = node.retry or ONCE
         if past.recent >= retry.max_attempts and past.last is not None and past.last.mark is Mark.FAILED:
             raise recorded_failure(path, past.last)
@@ -172,11 +178,11 @@ class StoreHost:
             key = self.key(path) if policy is Replay.IDEMPOTENT else None
             log = self.log_path(path, attempt) if node.step.spawns else None
             self.journal.add(
-                self._record(
+                self.record(
                     node.verb, path, Mark.STARTED, attempt, started=began, policy=policy.value, key=key, log=log
                 )
             )
-            await self._durable(pure=False)
+            await self.durable(pure=False)
         ctx = StepContext(self, node, path, attempt, scope)
         try:
             self.audience.started(node, path, attempt, began)
@@ -207,16 +213,17 @@ class StoreHost:
     async def _outcome(self, node: Node, ctx: StepContext) -> Outcome:
         """Run the step, and wait in place for a suspension that is short enough."""
         while True:
-            outcome = await self._timed(node, ctx)
+            outcome = await self.timed(node, ctx)
             if not isinstance(outcome, Suspend):
                 return outcome
             left = None if outcome.until is None else outcome.until - self.clock.now()
-            await self._durable(pure=False)
+            await self.durable(pure=False)
             if left is None or left > self.wait:
                 raise Suspended(outcome.until)
             await self.driver.sleep(max(left, 0.0))
 
-    async def _timed(self, node: Node, ctx: StepContext) -> Outcome:
+    async def timed(self, node: Node, ctx: StepContext) -> Outcome:
+        """Run the step within its time."""
         if ctx.deadline is None or not self.looped or node.step.spawns:  # a child's runner watches the clock itself
             return await node.step.run(ctx)
         try:
@@ -239,11 +246,11 @@ class StoreHost:
         pure: bool,
         note: str | None = None,
     ) -> View:
-        value = self._encode(output, "output")
-        saved = self._save(saves) if saves else None
+        value = self.texts.value(output, "output")
+        saved = self.texts.saves(saves) if saves else None
         now = self.clock.now()
         self._count(usage)
-        record = self._record(
+        record = self.record(
             node.verb,
             path,
             Mark.COMPLETED,
@@ -255,7 +262,7 @@ class StoreHost:
             log=self._log_of(path, attempt),
         )
         self.journal.add(record)
-        await self._durable(pure=pure)
+        await self.durable(pure=pure)
         if self.redactor.active:
             output = decode(value)
         self.audience.over(node, path, attempt, "succeeded", now - began, note=note)
@@ -265,9 +272,9 @@ class StoreHost:
         self, node: Node, path: str, attempt: int, began: float, failed: StepFailed, usage: Usage | None
     ) -> None:
         self._count(usage)
-        error = self._error(failed)
+        error = self.texts.error(failed)
         self.journal.add(
-            self._record(
+            self.record(
                 node.verb,
                 path,
                 Mark.FAILED,
@@ -278,7 +285,7 @@ class StoreHost:
                 log=self._log_of(path, attempt),
             )
         )
-        await self._durable(pure=False)
+        await self.durable(pure=False)
         self.audience.over(node, path, attempt, "failed", self.clock.now() - began, error=failed.error)
 
     def _cancelled(self, node: Node, path: str, attempt: int, began: float) -> None:
@@ -286,7 +293,7 @@ class StoreHost:
         reason = self.interrupt.reason or "sibling_failed"
         if reason != "lease_lost":
             error = encode({"type": "cancelled", "message": f"stopped: {reason}", "step": node.id, "path": path})
-            self.journal.add(self._record(node.verb, path, Mark.CANCELLED, attempt, started=began, error=error))
+            self.journal.add(self.record(node.verb, path, Mark.CANCELLED, attempt, started=began, error=error))
         self.audience.over(node, path, attempt, "cancelled", self.clock.now() - began)
 
     # Rules.
@@ -304,7 +311,7 @@ class StoreHost:
             error = StepError("limit", OUT_OF_TIME)
             raise failure(node.id, path, error, attempt)
         try:
-            self.caps.state()
+            self.texts.caps.state()
         except StepError as error:
             raise failure(node.id, path, error, attempt) from None
         self.journal.executions += 1
@@ -314,7 +321,8 @@ class StoreHost:
 
     # Records, events, logs.
 
-    def _record(self, verb: str, path: str, mark: Mark, attempt: int, **fields: Any) -> Record:
+    def record(self, verb: str, path: str, mark: Mark, attempt: int, **fields: Any) -> Record:
+        """The next record of the journal."""
         return Record(
             seq=self.journal.seq + 1,
             path=path,
@@ -327,7 +335,7 @@ class StoreHost:
             **fields,
         )
 
-    async def _durable(self, *, pure: bool) -> None:
+    async def durable(self, *, pure: bool) -> None:
         """Return when what was recorded is safe; for pure results inside a fan-out, when a batch will see to it."""
         if pure:
             self.journal.write_soon(looped=self.looped)
@@ -335,36 +343,6 @@ class StoreHost:
             await self.journal.write_shared()
         else:
             self.journal.write()
-
-    def _encode(self, value: Any, what: str) -> str:
-        """Canonical JSON without secrets; StepError for what JSON cannot say or a run may not keep."""
-        try:
-            text = self.redactor.json(encode(value))
-        except NotJson as error:
-            hint = "turn it into text, a number, a boolean, a list or a map with text keys"
-            raise StepError("invalid_output", f"`{what}` cannot be kept: {error}", hint=hint) from error
-        self.caps.value(text, value, what)
-        return text
-
-    def _save(self, saves: Mapping[str, Json]) -> str:
-        """The canonical JSON of what a step saves, once the state has room for it."""
-        texts = {name: self._encode(value, f"state.{name}") for name, value in sorted(saves.items())}
-        sizes = {name: len(text) for name, text in texts.items()}
-        self.caps.state(sizes)
-        self.caps.saved(sizes)
-        return "{" + ",".join(f"{self.redactor.json(encode(name))}:{text}" for name, text in texts.items()) + "}"
-
-    def _error(self, failed: StepFailed) -> str:
-        """The record of a failure; without its details where they cannot be kept."""
-        try:
-            text = encode(failed.error)
-        except NotJson:
-            text = ""
-        if not text or len(text) > MAX_VALUE:
-            kept = {name: failed.error[name] for name in ("type", "step", "path", "attempt")}
-            failed.error = {**kept, "message": str(failed.error["message"])[:LONGEST_MESSAGE]}
-            text = encode(failed.error)
-        return self.redactor.json(text)
 
     def _count(self, usage: Usage | None) -> None:
         if usage is not None:

@@ -35,6 +35,14 @@ class Suspended(Exception):
         super().__init__("suspended")
 
 
+class Blocked(Suspended):
+    """The run cannot go on before somebody says what became of a step; `error` is the record, as JSON text."""
+
+    def __init__(self, error: str) -> None:
+        self.error = error
+        super().__init__(None)
+
+
 class View(msgspec.Struct):
     """What expressions and the journal know of a step that is over."""
 
@@ -241,6 +249,9 @@ class _Walk:
             return lambda: self.block(job.block, key=job.key, names=job.names, visible=False)
 
         ended = await self._interpreter.host.gather([start(job) for job in jobs], window=window, fail_fast=fail_fast)
+        for end in ended:
+            if isinstance(end, Blocked):
+                raise end
         asleep = [end.until for end in ended if isinstance(end, Suspended)]
         if asleep:
             raise Suspended(min((until for until in asleep if until is not None), default=None))
@@ -259,7 +270,7 @@ def finish(
     else:
         output = evaluate(node.output, {**scope, "result": result})
     if node.schema is not None:
-        _meet(output, node.schema, "output")
+        meet(output, node.schema, "output")
     if not node.save:
         return output, {}
     names = {**scope, "result": result}
@@ -267,11 +278,11 @@ def finish(
     for name, value in saves.items():
         spec = state.get(name)
         if spec is not None and spec.schema is not None:
-            _meet(value, spec.schema, f"state.{name}")
+            meet(value, spec.schema, f"state.{name}")
     return output, saves
 
 
-def _meet(value: Json, schema: dict[str, Any], what: str) -> None:
+def meet(value: Json, schema: dict[str, Any], what: str) -> None:
     """Fail the step when a value does not meet the schema declared for it."""
     from .schema import schema_problems
 

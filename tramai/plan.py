@@ -68,12 +68,19 @@ class Plan:
     @cached_property
     def needs_loop(self) -> bool:
         """Whether running it needs an event loop."""
-        return any(node.step.needs_loop() or _is_timed(node) for node in self.nodes.values())
+        return any(node.step.needs_loop() or _is_timed(node) for node in self._running())
 
     @cached_property
     def spawns(self) -> bool:
         """Whether it starts child processes."""
-        return any(node.step.spawns for node in self.nodes.values())
+        return any(node.step.spawns for node in self._running())
+
+    def _running(self) -> Iterator[Node]:
+        """Everything that may run: the steps, and what their `verify` asks."""
+        for node in self.nodes.values():
+            yield node
+            if isinstance(node.verify, Node):
+                yield node.verify
 
     def definition(self) -> Definition:
         """What a store keeps of it."""
@@ -161,7 +168,16 @@ def step(node: Node) -> dict[str, Json]:
             made[name] = plain(value)
     if node.save:
         made["save"] = plain(node.save)
+    if isinstance(node.verify, Node):
+        made["verify"] = _asked(node.verify)
+    elif node.verify is not None:
+        made["verify"] = plain(node.verify)
     return made
+
+
+def _asked(node: Node) -> dict[str, Json]:
+    """The canonical form of what a `verify` asks: a step without a name."""
+    return {name: value for name, value in step(node).items() if name != "id"}
 
 
 def plain(value: Any) -> Json:

@@ -10,6 +10,7 @@ import msgspec
 from .clock import Clock
 from .codec import Json, encode
 from .errors import NotFound, NotInThatState
+from .plan import Plan
 from .step import Replay
 from .store import Change, Mark, Note, Record, Run, Status, Store
 
@@ -38,15 +39,22 @@ def unknown_attempts(records: Iterable[Record]) -> tuple[Record, ...]:
     return tuple(found.values())
 
 
-def settle(records: Sequence[Record], *, now: float, fence: int, worker: str) -> tuple[Record, ...]:
+def can_be_asked(plan: Plan, record: Record) -> bool:
+    """Whether the step of an attempt has a `verify`, which tells what became of it once the walk gets there."""
+    node = plan.nodes.get(record.path.rpartition(".")[2])
+    return node is not None and node.verify is not None
+
+
+def settle(records: Sequence[Record], *, now: float, fence: int, worker: str, plan: Plan) -> tuple[Record, ...]:
     """What to append when a run is taken over: `unknown` for each open attempt that is not safe to repeat.
 
-    Replayable steps leave no `started` record, and an idempotent one may simply run again with the same key.
+    Replayable steps leave no `started` record, an idempotent one may simply run again with the same key, and one with
+    a `verify` is asked.
     """
     seq = max((record.seq for record in records), default=0)
     made: list[Record] = []
     for record in open_attempts(records):
-        if record.policy == Replay.NON_REPLAYABLE:
+        if record.policy == Replay.NON_REPLAYABLE and not can_be_asked(plan, record):
             seq += 1
             error: dict[str, Json] = {
                 "type": "unknown_outcome",

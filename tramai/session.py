@@ -18,7 +18,7 @@ from .errors import LeaseLost
 from .event import Event, RunFinished, RunStarted
 from .expression import ExpressionError, render_text
 from .host import StoreHost
-from .interpreter import Interpreter, StepFailed, Suspended, failure
+from .interpreter import Blocked, Interpreter, StepFailed, Suspended, failure
 from .interrupt import Interrupt
 from .journal import Journal
 from .keeper import Keeper
@@ -179,12 +179,14 @@ class Session:
             outputs = self.redactor.value(driver.run(self._steps(driver, host)))
             self.journal.cost = round(self.journal.cost, 9)
             try:
-                host.caps.value(encode(outputs), outputs, "outputs")
+                host.texts.caps.value(encode(outputs), outputs, "outputs")
             except StepError as error:
                 raise failure("outputs", "outputs", error) from None
             return self._end("completed", outputs=outputs)
         except StepFailed as failed:
             return self._end("failed", error=failed.error)
+        except Blocked as blocked:
+            return self._end("blocked", error=decode(blocked.error))
         except Suspended as suspended:
             status = "sleeping" if suspended.until is not None else "waiting"
             return self._end(status, wake_at=suspended.until)
@@ -283,7 +285,9 @@ class Session:
         """Settle what a dead runner left open; the run's end if that needs an operator."""
         run, lease = self.before, self.journal.lease
         self.journal.note("run.resumed", by=user(), data=encode({"from": run.status.value, "fence": lease.fence}))
-        unknown = recovery.settle(self.records, now=self.clock.now(), fence=lease.fence, worker=lease.owner)
+        unknown = recovery.settle(
+            self.records, now=self.clock.now(), fence=lease.fence, worker=lease.owner, plan=self.plan
+        )
         for record in unknown:
             self.journal.add(record)
             id = record.path.rpartition(".")[2]

@@ -39,6 +39,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "step.replayed": (*STEP, "verb"),
     "step.retrying": (*STEP, "verb", "delay", "error_type"),
     "step.unknown": (*STEP, "verb"),
+    "step.verified": (*STEP, "verb", "answer"),
     "delay.started": (*STEP, "wake_at"),
     "delay.waiting": (*STEP, "wake_at"),
     "delay.resumed": (*STEP, "wake_at"),

@@ -281,6 +281,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Starts child processes."""
     sinks: ClassVar[frozenset[str]] = frozenset()
     """Fields in which a secret may stand."""
+    answers: ClassVar[bool] = True
+    """Gives its result in one go, so that `verify` may ask it."""
 
     def replay(self) -> Replay:
         """The replay policy of these settings, unless the step says otherwise."""
@@ -321,6 +323,7 @@ class Control(Step, frozen=True, kw_only=True):
 
     default_replay: ClassVar[Replay] = Replay.REPLAYABLE
     straight: ClassVar[bool] = True
+    answers: ClassVar[bool] = False
 
     def blocks(self) -> tuple[tuple[Pointer, str, Block], ...]:
         """Every block: its pointer below the verb, a label for people, the block."""
@@ -356,6 +359,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     save: dict[str, Value] = {}
     replay_as: Replay | None = None
     """The `replay:` key."""
+    verify: Condition | Node | None = None
+    """What tells whether an attempt had happened: a condition, or the verb that is asked."""
 
     @property
     def replay(self) -> Replay:

@@ -174,6 +174,73 @@ def test_a_killed_step_that_may_be_repeated_runs_again(make: Callable[..., Run],
     assert replayed == ["first"]
 
 
+ASK = """verify:
+      shell:
+        run: grep -c '^{effect}$' "$FOLDER/effects" || true
+        parse: json
+      replay: replayable
+      output:
+        happened: ${{{{ result.value > 0 }}}}
+        output: found by looking"""
+
+
+def test_a_killed_step_that_is_found_to_have_happened_is_not_run_again(make: Callable[..., Run]) -> None:
+    run = make(extra=ASK.format(effect="slow"))
+    run.kill(run.in_the_middle("run", "slow.yaml"))
+    wait_for(lambda: not run.alive())
+    (run.folder / "go").touch()
+    status, lines = run.call("resume", "@last")
+    assert (status, lines[-1]["outputs"]) == (0, {"slow": "found by looking"})
+    assert run.effects() == ["first", "slow", "last"]
+    shown = run.call("show", "@last")[1][0]["run"]
+    (step,) = [step for step in shown["steps"] if step["id"] == "slow"]
+    assert step["status"] == "succeeded"
+    assert [attempt["attempt"] for attempt in step["attempts"]] == [1]
+    assert "step.verified" in [event["type"] for event in shown["events"]]
+
+
+def test_a_killed_step_that_is_found_not_to_have_happened_runs_again(make: Callable[..., Run]) -> None:
+    run = make(extra=ASK.format(effect="nothing of the kind"))
+    run.kill(run.in_the_middle("run", "slow.yaml"))
+    (run.folder / "go").touch()
+    status, lines = run.call("resume", "@last")
+    assert (status, lines[-1]["outputs"]) == (0, {"slow": ["before the end", "done"]})
+    assert run.effects() == ["first", "slow", "slow", "last"]
+
+
+def test_a_killed_step_that_nothing_is_found_out_about_blocks_the_run_until_it_is(make: Callable[..., Run]) -> None:
+    look = (
+        'verify: {shell: {run: cat "$FOLDER/answer", parse: json}, replay: replayable, output: "${{ result.value }}"}'
+    )
+    run = make(extra=look)
+    run.kill(run.in_the_middle("run", "slow.yaml"))
+    (run.folder / "go").touch()
+    for _ in range(2):
+        status, lines = run.call("resume", "@last")
+        assert (status, lines[-1]["status"]) == (5, "blocked")
+        assert "`verify` cannot tell: exit status 1" in lines[-1]["error"]["message"]
+    (run.folder / "answer").write_text("true")
+    status, lines = run.call("resume", "@last")
+    assert (status, lines[-1]["outputs"]) == (0, {"slow": None})
+    assert run.effects() == ["first", "slow", "last"]
+
+
+def test_a_runner_that_is_killed_while_it_asks_leaves_the_question_open(make: Callable[..., Run]) -> None:
+    look = (
+        'verify: {shell: \'touch "$FOLDER/asking"; [ -e "$FOLDER/answered" ] || exec sleep 60\', '
+        "replay: replayable, output: true}"
+    )
+    run = make(extra=look)
+    run.kill(run.in_the_middle("run", "slow.yaml"))
+    asking = run.start("resume", "@last")
+    wait_for(lambda: (run.folder / "asking").exists())
+    run.kill(asking)
+    (run.folder / "answered").touch()
+    status, lines = run.call("resume", "@last")
+    assert (status, lines[-1]["outputs"]) == (0, {"slow": None})
+    assert run.effects() == ["first", "slow", "last"]
+
+
 def test_a_second_resume_names_the_owner_and_runs_nothing(make: Callable[..., Run]) -> None:
     run = make(extra="replay: replayable")
     run.kill(run.in_the_middle("run", "slow.yaml"))

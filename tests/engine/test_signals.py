@@ -139,6 +139,19 @@ def takeovers(ear: Ear) -> None:
         engine.resume("r", store=store, plan=made, observers=[ear], clock=clock)
     clock.advance(3600)
     assert engine.resume("r", store=store, plan=made, observers=[ear], clock=clock).status == "blocked"
+    store = Dies()
+    made = make(
+        [
+            {
+                "id": "unsafe",
+                "shell": f"echo {CANARY}",
+                "verify": {"local": {"value": {"happened": True, "output": CANARY}}},
+            }
+        ]
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run(store, made)
+    assert engine.resume("r", store=store, plan=made, observers=[ear]).status == "completed"
 
 
 def stopped(ear: Ear) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ..definition import Workflow
 from ..errors import Problem
-from . import ids, references, schemas, secrets, settings, state, texts
+from . import ids, references, schemas, secrets, settings, state, texts, verification
 from .scene import Scene
 
 Rule = Callable[[Scene], Iterator[Problem]]
@@ -31,6 +31,8 @@ RULES: tuple[Rule, ...] = (
     settings.retries,
     settings.loop_names,
     settings.cases,
+    verification.asked,
+    verification.possible,
 )
 
 

@@ -18,6 +18,7 @@ ROOTS = ("inputs", "state", "steps", "secrets", "env", "run")
 OF_STEP = ("output", "status", "error", "attempts", "duration")
 OF_RUN = ("id", "workflow", "version", "attempt", "started_at", "started_by")
 OF_LOOP = ("index", "index0", "length")
+OF_ATTEMPT = ("number", "started")
 _BEFORE_STEPS = frozenset({"state", "steps", "env"})
 """What `env` at the top cannot read: it is made before the first step."""
 
@@ -99,6 +100,8 @@ class _Judge:
             return self.member(use, OF_RUN)
         if root == "result" and field.area in ("output", "save") and field.entry is not None:
             return None
+        if root == "attempt" and _verifies(field):
+            return self.member(use, OF_ATTEMPT)
         return self.unknown(root, use, field)
 
     def member(self, use: Use, known: tuple[str, ...]) -> Found | None:
@@ -126,6 +129,8 @@ class _Judge:
     def unknown(self, root: str, use: Use, field: Field) -> Found:
         if root == "result":
             return "TRM210", "`result` is known only in a step's own `output` and `save`", "read steps.<id>.output"
+        if root == "attempt":
+            return "TRM210", "`attempt` is known only in `verify`", "the number of the claim is run.attempt"
         if root == "error":
             return "TRM210", "`error` is not known here", "the error of a step is steps.<id>.error"
         if root in self.loops:
@@ -162,9 +167,9 @@ class _Judge:
     def order(self, target: Entry, use: Use, field: Field) -> Found | None:
         """Whether the step is over, and visible, where it is read."""
         id, reader = target.node.id, field.entry
-        if reader is not None and target.node is reader.node:
+        if reader is not None and target.order == reader.order:
             own = field.area in ("output", "save")
-            hint = "its own record is `result` here" if own else "a step cannot read itself"
+            hint = "its own record is `result` here" if own and not reader.asks else "a step cannot read itself"
             return "TRM204", f"step `{id}` is not over yet where it is read", hint
         chain = reader.chain if reader is not None else ()
         if any(link.container is target.node for link in chain):
@@ -190,6 +195,10 @@ class _Judge:
             return None
         reason = f"step `{id}` may be skipped: it stands inside `{inner[0].container.id}`"
         return "TRM205", reason, "say what then: … | default(…), or ask for .status"
+
+
+def _verifies(field: Field) -> bool:
+    return field.area == "verify" or (field.entry is not None and field.entry.asks)
 
 
 def _binds(node: Node) -> tuple[str, ...]:

@@ -32,6 +32,8 @@ class Entry(msgspec.Struct, frozen=True):
     node: Node
     order: int
     chain: tuple[Link, ...]
+    asks: bool = False
+    """It is what the `verify` of a step asks, in the place of that step."""
 
     @property
     def opaque(self) -> bool:
@@ -68,6 +70,7 @@ class Scene:
         self.workflow = workflow
         self.document = workflow.document
         self.entries: list[Entry] = []
+        self.asked: list[Entry] = []
         self.steps: dict[str, Entry] = {}
         self.hidden: set[str] = set()
         self._suggested: dict[str, str | None] = {}
@@ -78,6 +81,8 @@ class Scene:
             entry = Entry(node, len(self.entries), chain)
             self.entries.append(entry)
             self.steps.setdefault(node.id, entry)
+            if isinstance(node.verify, Node):
+                self.asked.append(Entry(node.verify, entry.order, chain, asks=True))
             if isinstance(node.step, Opaque):
                 self.hidden.update(node.step.ids)
             elif isinstance(node.step, Control):
@@ -87,7 +92,12 @@ class Scene:
     @cached_property
     def findings(self) -> tuple[tuple[Node, Finding], ...]:
         """What the verbs find wrong with their own settings."""
-        return tuple((entry.node, finding) for entry in self.entries for finding in entry.node.step.check())
+        return tuple((entry.node, finding) for entry in self.running for finding in entry.node.step.check())
+
+    @cached_property
+    def running(self) -> tuple[Entry, ...]:
+        """Everything with settings of a verb: the steps, and what their `verify` asks."""
+        return (*self.entries, *self.asked)
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -110,7 +120,7 @@ class Scene:
             for name, thing in getattr(self.workflow, area).items():
                 if thing is not None:
                     yield Field(thing, (area, name), area, "", None)
-        for entry in self.entries:
+        for entry in self.running:
             if not entry.opaque:
                 yield from self._of_step(entry)
 
@@ -122,6 +132,8 @@ class Scene:
             yield Field(node.output, (*node.at, "output"), "output", "", entry)
         for name, value in node.save.items():
             yield Field(value, (*node.at, "save", name), "save", "", entry)
+        if isinstance(node.verify, Template):
+            yield Field(node.verify, (*node.at, "verify"), "verify", "", entry)
         at = (*node.at, node.verb)
         scalar = node.step.scalar if self._is_scalar(at) else None
         for name, shown in fields_of(type(node.step), "tramai."):

@@ -44,7 +44,7 @@ def _schemas(scene: Scene) -> Iterator[tuple[Pointer, dict[str, Any]]]:
     for name, spec in declared(scene.workflow.state).items():
         if spec.schema is not None:
             yield ("state", name, "schema"), spec.schema
-    for entry in scene.entries:
+    for entry in scene.running:
         node = entry.node
         if node.schema is not None:
             yield (*node.at, "schema"), node.schema

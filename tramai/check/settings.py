@@ -43,7 +43,7 @@ def of_verbs(scene: Scene) -> Iterator[Problem]:
 def times(scene: Scene) -> Iterator[Problem]:
     """A timeout leaves some time."""
     places: list[tuple[Pointer, float | None]] = [(("limits", "timeout"), scene.workflow.limits.timeout)]
-    places.extend(((*entry.node.at, "timeout"), entry.node.timeout) for entry in scene.entries)
+    places.extend(((*entry.node.at, "timeout"), entry.node.timeout) for entry in scene.running)
     for at, seconds in places:
         if seconds is not None and seconds <= 0:
             yield scene.problem("TRM350", "a timeout of 0 leaves no time", at, hint="take it out for no limit")

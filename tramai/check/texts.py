@@ -38,7 +38,7 @@ def never_templated(scene: Scene) -> Iterator[Problem]:
         if source is not None and (found := _first(source, ("secrets", name))) is not None:
             yield _refused(scene, found, "the source of a secret is fixed")
     told = {(node.id, finding.pointer[:1]) for node, finding in scene.findings}
-    for entry in scene.entries:
+    for entry in scene.running:
         node = entry.node
         for name, shown in fields_of(type(node.step), "str"):
             value = getattr(node.step, name)

@@ -55,14 +55,13 @@ def run(session: Session, request: Request) -> int:
 
 def resume(session: Session, request: Request) -> int:
     """Go on with a run; the exit status."""
-    from ..store import Status
     from . import _select
 
     assert request.run is not None
     store = session.looking()
     run_id = session.run_id = _select.find(store, request.run)
     found = store.get(run_id)
-    nothing_runs = found.status.terminal or found.status is Status.BLOCKED
+    nothing_runs = found.status.terminal or engine.waits_for_somebody(store, found)
     plan = None if nothing_runs else _current(session, found, request, "resume")
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:

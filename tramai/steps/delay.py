@@ -18,6 +18,7 @@ class Delay(Step, frozen=True, kw_only=True, rename={"for_": "for"}):
     scalar: ClassVar[str | None] = "for"
     default_replay: ClassVar[Replay] = Replay.REPLAYABLE
     straight: ClassVar[bool] = True
+    answers: ClassVar[bool] = False
 
     for_: Annotated[
         Template | None, msgspec.Meta(description="How long: `90s`, `1h30m`, `2d`.", examples=["10m", "2d"])

@@ -17,6 +17,7 @@ class Gate(Step, frozen=True, kw_only=True):
     scalar: ClassVar[str | None] = "check"
     default_replay: ClassVar[Replay] = Replay.REPLAYABLE
     straight: ClassVar[bool] = True
+    answers: ClassVar[bool] = False
 
     check_: Annotated[
         Condition,
