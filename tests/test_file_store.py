@@ -524,6 +524,26 @@ def test_a_run_that_was_removed_and_made_again_is_told_from_the_old_one(folder: 
     other.close()
 
 
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_a_lock_that_was_cleaned_away_is_made_again(folder: Path, clock: FakeClock, kind: str) -> None:
+    """The locks are not under version control, and `git clean` removes what is not."""
+    stores = [open_store(f"{kind}:{folder}") for _ in range(2)]
+    lease = begin(stores[0], clock)
+    seq = 0
+    for _ in range(3):
+        for store in stores:
+            seq += 1
+            store.commit(lease, change(clock, done(seq, f"p{seq}")))
+            begin(store, clock, f"other{seq}")
+        for path in (folder / ".lock", folder / "r1" / "lock"):
+            path.unlink()
+    for store in stores:
+        store.commit(lease, change(clock))
+        inode = (folder / "r1" / "lock").stat().st_ino
+        assert os.fstat(store._kept["r1"].lock._handle).st_ino == inode  # type: ignore[attr-defined]
+        store.close()
+
+
 # Layouts.
 
 

@@ -55,8 +55,8 @@ class Journal(Kept):
         return kept
 
     def gone(self) -> bool:
-        """Whether another journal stands there now."""
-        return os.fstat(self._handle).st_nlink == 0
+        """Whether another journal stands there now, or another lock."""
+        return super().gone() or os.fstat(self._handle).st_nlink == 0
 
     def refresh(self) -> None:
         """Learn what others have written since. A torn last entry is cut off; nobody was told of it."""

@@ -81,10 +81,6 @@ class Folder:
         os.mkdir(name, 0o700, dir_fd=self._handle)
         return self.child(name)
 
-    def removed(self) -> bool:
-        """Whether it was removed since it was opened."""
-        return os.fstat(self._handle).st_nlink == 0
-
     def names(self) -> list[str]:
         """What stands in it, in no order."""
         return os.listdir(self._handle)
@@ -202,6 +198,10 @@ class Lock:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self._wait()
+
+    def removed(self) -> bool:
+        """Whether somebody has removed the file, so that others may take another lock by its name."""
+        return os.fstat(self._handle).st_nlink == 0
 
     def taken(self) -> bool:
         """Whether somebody else has it at this moment."""

@@ -117,10 +117,15 @@ class Place:
     def turn(self) -> Iterator[None]:
         """The only one, among threads and processes, who makes runs meanwhile."""
         with self._mutex:
-            if self._lock is None:
-                self._lock = self.folder.lock(_LOCK)
-            with locked(self._lock):
-                yield
+            while True:
+                if self._lock is None:
+                    self._lock = self.folder.lock(_LOCK)
+                with locked(self._lock):
+                    if not self._lock.removed():
+                        yield
+                        return
+                self._lock.close()
+                self._lock = None
 
     def busy(self) -> bool:
         """Whether somebody is making a run at this moment."""

@@ -38,8 +38,8 @@ class Kept:
         self.lock: Lock | None = folder.lock("lock")
 
     def gone(self) -> bool:
-        """Whether the files held open are no longer those of the run."""
-        raise NotImplementedError
+        """Whether the files held open are no longer those of the run; `git clean` may remove a lock at any time."""
+        return self.lock is None or self.lock.removed()
 
     def refresh(self) -> None:
         """Learn what others have written since; CheckpointCorrupt when that cannot be trusted."""

@@ -59,10 +59,6 @@ class Checkpoint(Kept):
         kept._keep(content, lambda data: folder.create(CHECKPOINT, data))
         return kept
 
-    def gone(self) -> bool:
-        """Whether the folder was removed."""
-        return self.folder.removed()
-
     def refresh(self) -> None:
         """Read the checkpoint again, if it is not the one known."""
         found = self.folder.stat(CHECKPOINT)
