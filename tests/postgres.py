@@ -222,7 +222,46 @@ def new_server() -> Server:
         pytest.skip(f"NOT TESTED, the PostgreSQL store: {reason}")
     programs = binaries()
     assert programs is not None
-    return Server(programs)
+    try:
+        return Server(programs)
+    except PermissionError:
+        pytest.skip(f"NOT TESTED, the PostgreSQL store: the user of the server may not run {programs}/initdb")
+
+
+class Pooler:
+    """A PgBouncer in transaction mode before a server: every transaction may meet another session."""
+
+    def __init__(self, server: Server) -> None:
+        program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+        if program is None:
+            pytest.skip("NOT TESTED, a pooler in transaction mode: apt-get install pgbouncer")
+        self._folder = Path(tempfile.mkdtemp(prefix="tramai-pool-"))
+        self.port = _free_port()
+        user = _unprivileged() if os.geteuid() == 0 else None
+        settings = {"listen_addr": "127.0.0.1", "listen_port": self.port, "unix_socket_dir": "", "auth_type": "any"}
+        settings |= {"pool_mode": "transaction", "default_pool_size": 3, "server_round_robin": 1}
+        text = f"[databases]\npostgres = host=127.0.0.1 port={server.port} user=pooled\n[pgbouncer]\n"
+        (self._folder / "ini").write_text(text + "".join(f"{name} = {value}\n" for name, value in settings.items()))
+        as_user: dict[str, Any] = {}
+        if user is not None:
+            os.chown(self._folder, user.pw_uid, user.pw_gid)
+            as_user = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        server.sql("CREATE ROLE pooled LOGIN SUPERUSER; ALTER ROLE pooled SET synchronous_commit = on")
+        self._process = subprocess.Popen(
+            [program, "-q", "ini"], cwd=self._folder, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **as_user
+        )
+        end = time.monotonic() + PATIENCE
+        while not _listens(self.port):
+            assert self._process.poll() is None, "the pooler does not start"
+            assert time.monotonic() < end, "the pooler does not listen"
+            time.sleep(0.02)
+        self.url = f"postgresql://pooled@127.0.0.1:{self.port}/postgres"
+
+    def remove(self) -> None:
+        """Stop it."""
+        self._process.kill()
+        self._process.wait(PATIENCE)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _unprivileged() -> pwd.struct_passwd:
@@ -241,6 +280,11 @@ def _roomy_memory() -> str | None:
     except OSError:
         return None
     return "/dev/shm" if left.f_bavail * left.f_frsize > 1 << 30 and os.access("/dev/shm", os.W_OK) else None
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _free_port() -> int:

@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tramai import engine
 from tramai.errors import CheckpointConflict, CheckpointCorrupt, LeaseHeld, LeaseLost, StoreUnavailable, TramaiError
 from tramai.store import Change, Holder, Mark, Note, Status, Store
 from tramai.stores import _postgres_connection, open_store
 from tramai.stores.postgres import Postgres
+from tramai.testing import store_contract  # noqa: F401 (before its parts: it has pytest rewrite their asserts)
 from tramai.testing._at_once import PATIENCE, in_processes, running
 from tramai.testing._store_given import HERE, begin, change, claim, done, everything, new_run, record
+from tramai.testing._store_whole import bundle, header
 from tramai.testing.clock import FakeClock
 
 from .engine.support import call, make
@@ -239,6 +242,24 @@ def test_a_lease_is_renewed_and_given_back_all_the_same(
     assert proxy.cuts == 2
     assert far.get("r1").lease is None
     assert far.get("r1").revision == 1
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_whole_runs_come_and_go_once(far: Postgres, proxy: Proxy, clock: FakeClock, cut: str) -> None:
+    arriving = header(status=Status.ARRIVING, labels=("a",), start_key="k")
+    proxy.cut, proxy.marker = cut, b"moved AS (INSERT"
+    assert far.adopt(bundle(arriving, done(1), notes=(NOTE,))) == arriving
+    proxy.cut, proxy.marker = cut, b"gone_head AS (DELETE"
+    home = header(status=Status.FAILED, revision=9, labels=("a", "b"), start_key="k")
+    assert far.adopt(bundle(home, done(1, "other"), notes=(NOTE, NOTE))) == home
+    assert everything(far) == (home, (done(1, "other"),), tuple(replace(NOTE, seq=seq) for seq in (1, 2)))
+    assert [run.run_id for run in far.page(limit=9, label="b")[0]] == ["r1"]
+    proxy.cut = cut
+    gone = far.bury("r1", NOTE, revision=9, status=Status.REMOVED, now=0.0)
+    assert proxy.cuts == 3
+    assert everything(far) == (gone, (), (replace(NOTE, seq=1),))
+    assert (gone.revision, gone.fence) == (10, home.fence + 1)
+    assert far.verify() == ()
 
 
 def test_a_rule_broken_in_doubt_is_still_told(far: Postgres, proxy: Proxy, clock: FakeClock) -> None:

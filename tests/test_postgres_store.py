@@ -25,7 +25,7 @@ from tramai.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from tramai.store import Mark, Status, Store
+from tramai.store import Mark, Note, Status, Store
 from tramai.stores import _postgres_rows, _postgres_schema, open_store
 from tramai.stores._postgres_connection import Db
 from tramai.stores._postgres_url import place_of
@@ -35,9 +35,11 @@ from tramai.testing._store_given import HERE, begin, change, claim, definition, 
 from tramai.testing.clock import FakeClock
 from tramai.testing.store_contract import Opener, StoreContract
 
-from .postgres import Database
+from .postgres import Database, Pooler
 
 ROOT = Path(__file__).parent.parent
+GONE = Note(at=7.0, type="run.removed")
+PARTS = {"head", "lease", "record", "note", "label"}
 TABLES = {"meta", "run", "head", "lease", "record", "note", "label", "blob", "definition"}
 
 
@@ -491,6 +493,76 @@ def test_every_name_has_a_column_of_its_own(text: str) -> None:
     assert _postgres_rows.AFTER_ALL not in column
 
 
+# Whole runs, and what is let go.
+
+
+def test_what_is_written_again_meanwhile_is_not_let_go(
+    store: Postgres, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = ['"' + letter * 100_000 + '"' for letter in "ab"]
+    lease = begin(store, clock, "gone")
+    store.commit(lease, change(clock, *(done(n, f"p{n}", v) for n, v in enumerate(values, 1)), release=True))
+    store.bury("gone", GONE, revision=2, status=Status.REMOVED, now=0.0)
+    lease, real = begin(store, clock), Postgres._alone
+
+    def looking(self: Postgres, db: Db, query: str, lock: str | None = None) -> list[Any]:
+        found = real(self, db, query, lock)
+        if query == store._sql.unused_blobs:
+            assert len(found) == 2
+            store.commit(lease, change(clock, done(1, value=values[0])))  # needs one of them again
+        return found
+
+    monkeypatch.setattr(Postgres, "_alone", looking)
+    assert store.tidy() == 100_002
+    assert store.journal("r1")[0].value == values[0]
+    assert store.verify() == ()
+
+
+def test_no_run_loses_its_definition_to_tidying(store: Postgres, clock: FakeClock) -> None:
+    stop = threading.Event()
+
+    def tidy() -> int:
+        freed = 0
+        while not stop.is_set():
+            freed += store.tidy()
+        return freed
+
+    def runs() -> None:
+        for number in range(25):
+            lease = begin(store, clock, f"r{number}")
+            assert store.definition("d1").name == "wf"
+            store.release(lease, now=0.0)
+            store.bury(f"r{number}", GONE, revision=1, status=Status.REMOVED, now=0.0)
+        stop.set()
+
+    freed, _ = at_once([tidy, runs])
+    assert freed > 0
+
+
+def test_rows_without_a_run_and_damaged_texts_are_told(database: Database, store: Postgres, clock: FakeClock) -> None:
+    lease = begin(store, clock, labels=("a",))
+    store.commit(lease, change(clock, done(1, value='"' + "x" * 100_000 + '"'), notes=(GONE,)))
+    assert store.verify() == ()
+    schema = schema_of(store)
+    database.admin.execute(f"UPDATE \"{schema}\".tramai_blob SET data = '\\x00'")
+    database.admin.execute(f'DELETE FROM "{schema}".tramai_run')
+    found = store.verify()
+    assert found[0].startswith("the large value ")
+    assert set(found[1:]) == {f"1 rows of table {name} belong to no run" for name in TABLES & PARTS}
+
+
+def test_a_store_says_how_it_is(database: Database, store: Postgres, clock: FakeClock) -> None:
+    begin(store, clock)
+    found = store.info()
+    assert (found.kind, found.url, found.format, found.runs) == ("postgres", store.url, 1, {"running": 1})
+    assert found.place == f"127.0.0.1:{database.server.port}/postgres {schema_of(store)}.tramai_*"
+    assert found.size is not None
+    assert found.size > 50_000
+    assert found.locks == ("sessions that wait for a lock of these tables: 0",)
+    assert "synchronous_commit on" in found.hints[0]
+    assert "fsync is off on this server" in found.hints[1]
+
+
 # The clock is the server's.
 
 
@@ -579,6 +651,36 @@ def test_statements_are_prepared_until_a_pooler_is_met(store: Postgres, clock: F
     assert commits(9) == 0
     assert [line.seq for line in store.journal("r1")] == list(range(1, 17))
     assert store.get("r1").revision == 17
+
+
+@pytest.fixture(scope="module")
+def pooler(database: Database) -> Iterator[Pooler]:
+    pooler = Pooler(database.server)
+    yield pooler
+    pooler.remove()
+
+
+@pytest.mark.parametrize("said", ["&pooler=transaction", ""], ids=["said", "found out"])
+def test_a_real_pooler_stands_between_without_harm(database: Database, pooler: Pooler, said: str) -> None:
+    store = opened(f"{pooler.url}?schema={database.schema()}{said}")
+
+    def carry(name: str) -> None:
+        clock = FakeClock()
+        lease = begin(store, clock, name)
+        for seq in range(1, 31):
+            store.commit(lease, change(clock, done(seq, f"p{seq}", value='"' + "x" * 70_000 + '"')))
+            if seq % 10 == 0:
+                store.renew(lease, ttl=30.0, now=0.0)
+                assert not store.cancel_requested(name)
+        store.commit(lease, change(clock, status=Status.COMPLETED))
+
+    assert at_once([lambda n=n: carry(f"r{n}") for n in range(4)]) == [None] * 4  # type: ignore[misc]
+    for number in range(4):
+        assert [line.seq for line in store.journal(f"r{number}")] == list(range(1, 31))
+        assert store.get(f"r{number}").revision == 32
+    assert store.tidy() == 0
+    assert store.info().runs == {"completed": 4}
+    store.close()
 
 
 # Indexes.

@@ -93,6 +93,12 @@ class Db:
             raise StoreUnavailable(what="the server acknowledges commits before they are safe", hint=hint)
 
     @property
+    def where(self) -> str:
+        """The server and the database at its other end."""
+        info = self._raw.info
+        return f"{info.host}:{info.port}/{info.dbname}"
+
+    @property
     def usable(self) -> bool:
         """Whether it is open and between transactions."""
         import psycopg

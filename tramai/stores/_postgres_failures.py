@@ -59,6 +59,11 @@ _REFUSALS = (
 _ASK = "check the user, and the password in PGPASSWORD or ~/.pgpass"
 
 
+def busy() -> StoreUnavailable:
+    """The error when others write to the same run all the time."""
+    return StoreUnavailable(what="busy", hint="others write to the same run all the time; try again")
+
+
 def named(error: psycopg.Error, *, closed: bool) -> tuple[Exception, bool]:
     """What an error means to the call it met, and whether the connection is still good."""
     state = error.sqlstate or ""

@@ -29,13 +29,18 @@ LONGEST_NAME = 1000
 LONGEST_PATH = 2000
 """Bytes of a step's path."""
 
-RUN = ("id", "run_id", "workflow", "status", "queue", "priority", "created", "start_key", "wake_at", "body", "sum")
+RUN = (
+    *("id", "run_id", "workflow", "digest", "status", "queue", "priority", "created", "start_key", "wake_at"),
+    *("body", "sum"),
+)
 """Columns of the half of a header that seldom changes, and of what SQL looks runs up by."""
 HEAD = ("fence", "revision", "token", "updated", "last_seq", "last_note", "body", "sum")
 """Columns of the half of a header that moves, and of what SQL checks a writer by."""
 LEASE = ("fence", "token", "owner", "expires")
 """Columns of the lease; all NULL while nobody has it."""
 _RUN_ENDS = 1 + len(RUN)
+CREATED = 1 + RUN.index("created")
+"""Where the time of creation stands in a row of a header."""
 _HEAD_ENDS = _RUN_ENDS + len(HEAD)
 
 
@@ -73,6 +78,7 @@ def run_values(key: int, run: Run) -> dict[str, Any]:
         "run_id": fitting("run id", run.run_id),
         "reversed": name(run.run_id[::-1]),
         "workflow": fitting("name of the workflow", run.workflow),
+        "digest": fitting("digest", run.digest),
         "status": run.status.value,
         "queue": fitting("name of the queue", run.queue),
         "priority": run.priority,
@@ -119,12 +125,11 @@ def header_of(row: Row) -> Header:
         raise CheckpointCorrupt(what=f"half of the header of run {run_id} is missing", run_id=run_id)
     found = _rows.head_of(run_id, (key, *rest))
     run = _rows.run_of(run_id, body, row_sum, found)
-    seen = (run.run_id, run.workflow, run.status.value, run.queue, run.priority, run.created, run.start_key)
-    shown = (run_id, name_of(seldom[2]), seldom[3], name_of(seldom[4]), *seldom[5:7], seldom[7] and name_of(seldom[7]))
-    by = _held(run.lease)
-    checked = (run.fence, run.revision, run.wake_at, by[1], *by, run.lease is None)
-    expires = held[-1]
-    if seen != shown or checked != (fence, revision, seldom[8], token, *held[:-1], expires is None):
+    names = (run.run_id, run.workflow, run.digest, run.status.value, run.queue)
+    seen = (*map(name, names), run.priority, run.created, run.start_key and name(run.start_key), run.wake_at)
+    by, expires = _held(run.lease), held[-1]
+    checked = (run.fence, run.revision, by[1], *by, run.lease is None)
+    if seen != seldom[1:-2] or checked != (fence, revision, token, *held[:-1], expires is None):
         raise CheckpointCorrupt(what=what, run_id=run_id)
     lease = None if run.lease is None else replace(run.lease, expires=expires)
     return Header(replace(run, updated=updated, lease=lease), found, now)

@@ -17,7 +17,8 @@ from ._postgres_url import Place
 # No foreign keys: checking one locks the row of the run, and a commit already writes the row that belongs to it.
 # `head` and `lease` have room in their pages, so that what every commit and renewal writes moves within its page and
 # touches no index. The end of the lease stands apart from what commits write: neither ever waits for the other. Its
-# token stands in both, so that a commit and whoever ends the lease meet at one row.
+# token stands in both, so that a commit and whoever ends the lease meet at one row. `used` of a blob grows whenever a
+# write refers to it, so that nobody lets go of one that is just needed again.
 _FIRST = """
 CREATE TABLE {meta} (name text PRIMARY KEY, value text NOT NULL);
 CREATE SEQUENCE {key} AS bigint;
@@ -29,6 +30,7 @@ CREATE TABLE {run} (
     run_id text COLLATE "C" NOT NULL,
     reversed text COLLATE "C" NOT NULL,
     workflow text COLLATE "C" NOT NULL,
+    digest text COLLATE "C" NOT NULL,
     status text COLLATE "C" NOT NULL,
     queue text COLLATE "C" NOT NULL,
     priority bigint NOT NULL,
@@ -70,13 +72,13 @@ CREATE TABLE {label} (
     run_id text COLLATE "C" NOT NULL,
     run bigint NOT NULL,
     PRIMARY KEY (name, created, run_id));
-CREATE TABLE {blob} (sha text COLLATE "C" PRIMARY KEY, data bytea NOT NULL);
+CREATE TABLE {blob} (sha text COLLATE "C" PRIMARY KEY, data bytea NOT NULL, used bigint NOT NULL DEFAULT 1);
 CREATE TABLE {definition} (digest text COLLATE "C" PRIMARY KEY, body text NOT NULL, sum bigint NOT NULL);
 CREATE UNIQUE INDEX "{prefix}run_by_id" ON {run} (run_id);
 CREATE UNIQUE INDEX "{prefix}run_by_start_key" ON {run} (start_key) WHERE start_key IS NOT NULL;
 CREATE INDEX "{prefix}run_by_suffix" ON {run} (reversed);
-CREATE INDEX "{prefix}run_newest" ON {run} (created, run_id);
-CREATE INDEX "{prefix}run_of_workflow" ON {run} (workflow, created, run_id);
+CREATE INDEX "{prefix}run_newest" ON {run} (created, run_id) WHERE status NOT IN ('moved', 'removed');
+CREATE INDEX "{prefix}run_of_workflow" ON {run} (workflow, created, run_id) WHERE status NOT IN ('moved', 'removed');
 CREATE INDEX "{prefix}run_in_status" ON {run} (status, created, run_id);
 CREATE INDEX "{prefix}run_due" ON {run} (wake_at) WHERE status = 'sleeping';
 CREATE INDEX "{prefix}run_claimable" ON {run} (queue, priority DESC, created) WHERE status IN ('ready', 'running');
@@ -86,14 +88,15 @@ CREATE UNIQUE INDEX "{prefix}record_completed" ON {record} (run, path) WHERE mar
 MIGRATIONS: tuple[str, ...] = (_FIRST,)
 """What makes format n+1 of format n."""
 
-_TABLES = ("meta", "key", "now", "run", "head", "lease", "record", "note", "label", "blob", "definition")
+TABLES = ("meta", "key", "now", "run", "head", "lease", "record", "note", "label", "blob", "definition")
+"""What statements name: the tables, a sequence and a function."""
 _PATIENCE = 600.0
 _NO_FORMAT = "its tables are another program's, or damaged"
 
 
 def names(place: Place) -> Mapping[str, str]:
     """What statements call the tables: each by its full, quoted name."""
-    full = {name: f'"{place.schema}"."{place.prefix}{name}"' for name in _TABLES}
+    full = {name: f'"{place.schema}"."{place.prefix}{name}"' for name in TABLES}
     return full | {"prefix": place.prefix}
 
 

@@ -22,16 +22,27 @@ _HELD = """FROM {lease} AS l WHERE h.run = %(key)s AND h.fence = %(was_fence)s A
 _GO_ON = f"moved AS (UPDATE {{head}} AS h SET {_MOVED}, updated = {{now}}() {_HELD})"
 _END = f"moved AS (UPDATE {{head}} AS h SET {_MOVED}, updated = {{now}}(), token = NULL {_HELD})"
 # Without a lease: the run stands exactly as it was read, and so does the lease that was judged to be over.
-_SETTLE = f"""found AS (SELECT h.run FROM {{head}} AS h JOIN {{lease}} AS l ON l.run = h.run
-    WHERE h.run = %(key)s AND h.fence = %(was_fence)s AND h.revision = %(was_revision)s
-    AND h.token IS NOT DISTINCT FROM %(was_token)s AND l.expires IS NOT DISTINCT FROM %(was_expires)s FOR UPDATE),
-    moved AS (UPDATE {{head}} AS h SET {_MOVED}, updated = %(updated)s, fence = %(fence)s, token = %(token)s
-    FROM found WHERE h.run = found.run RETURNING h.run)"""
+_FOUND = """found AS (SELECT h.run FROM {head} AS h JOIN {lease} AS l ON l.run = h.run
+    WHERE h.run = %(was_key)s AND h.fence = %(was_fence)s AND h.revision = %(was_revision)s
+    AND h.token IS NOT DISTINCT FROM %(was_token)s AND l.expires IS NOT DISTINCT FROM %(was_expires)s FOR UPDATE)"""
+_SETTLE = f"""{_FOUND}, moved AS (UPDATE {{head}} AS h SET {_MOVED}, updated = %(updated)s, fence = %(fence)s,
+    token = %(token)s FROM found WHERE h.run = found.run RETURNING h.run)"""
 _CREATE = """moved AS (INSERT INTO {run}
-    (id, run_id, reversed, workflow, status, queue, priority, created, start_key, wake_at, body, sum)
-    VALUES (%(key)s, %(run_id)s, %(reversed)s, %(workflow)s, %(status)s, %(queue)s, %(priority)s, %(created)s,
-    %(start_key)s, %(wake_at)s, %(run_body)s, %(run_sum)s) RETURNING id AS run)"""
-_FIRST = {"go on": _GO_ON, "end": _END, "settle": _SETTLE, "create": _CREATE}
+    (id, run_id, reversed, workflow, digest, status, queue, priority, created, start_key, wake_at, body, sum)
+    VALUES (%(key)s, %(run_id)s, %(reversed)s, %(workflow)s, %(digest)s, %(status)s, %(queue)s, %(priority)s,
+    %(created)s, %(start_key)s, %(wake_at)s, %(run_body)s, %(run_sum)s) RETURNING id AS run)"""
+# Another life in the place of a run: its rows go, and those of the new one come under a key of their own.
+_GONE = ", ".join(
+    f"gone_{name} AS (DELETE FROM {{{name}}} AS t USING found WHERE t.run = found.run)"
+    for name in ("head", "lease", "record", "note")
+)
+_REPLACE = f"""{_FOUND}, {_GONE}, gone_label AS (DELETE FROM {{label}} AS t USING found WHERE t.run = found.run
+    AND NOT (t.created = %(created)s AND t.name = ANY(%(labels)s::text[]))),
+    moved AS (UPDATE {{run}} AS r SET id = %(key)s, workflow = %(workflow)s, digest = %(digest)s, status = %(status)s,
+    queue = %(queue)s, priority = %(priority)s, created = %(created)s, start_key = %(start_key)s,
+    wake_at = %(wake_at)s, body = %(run_body)s, sum = %(run_sum)s FROM found WHERE r.id = found.run
+    RETURNING r.id AS run)"""
+_FIRST = {"go on": _GO_ON, "end": _END, "settle": _SETTLE, "create": _CREATE, "replace": _REPLACE}
 
 _PARTS = {
     "head": """INSERT INTO {head} (run, fence, revision, token, updated, last_seq, last_note, body, sum)
@@ -41,8 +52,8 @@ _PARTS = {
     SELECT moved.run, %(lease_fence)s, %(token)s, %(owner)s, %(expires)s FROM moved""",
     "lease": """UPDATE {lease} AS l SET fence = %(lease_fence)s, token = %(token)s, owner = %(owner)s,
     expires = %(expires)s FROM moved WHERE l.run = moved.run""",
-    "run": """UPDATE {run} AS r SET workflow = %(workflow)s, status = %(status)s, wake_at = %(wake_at)s,
-    body = %(run_body)s, sum = %(run_sum)s FROM moved WHERE r.id = moved.run""",
+    "run": """UPDATE {run} AS r SET workflow = %(workflow)s, digest = %(digest)s, status = %(status)s,
+    wake_at = %(wake_at)s, body = %(run_body)s, sum = %(run_sum)s FROM moved WHERE r.id = moved.run""",
     "records": """INSERT INTO {record} (run, seq, path, mark, value, body, sum) SELECT moved.run, r.* FROM moved,
     unnest(%(r_seq)s::bigint[], %(r_path)s::text[], %(r_mark)s::text[], %(r_value)s::text[], %(r_body)s::text[],
     %(r_sum)s::bigint[]) AS r""",
@@ -50,11 +61,13 @@ _PARTS = {
     unnest(%(n_seq)s::bigint[], %(n_body)s::text[], %(n_sum)s::bigint[]) AS n""",
     "blobs": """INSERT INTO {blob} AS kept (sha, data) SELECT b.sha, b.data FROM moved,
     unnest(%(b_sha)s::text[], %(b_data)s::bytea[]) AS b (sha, data) ORDER BY b.sha
-    ON CONFLICT (sha) DO UPDATE SET data = excluded.data WHERE kept.data <> excluded.data""",
+    ON CONFLICT (sha) DO UPDATE SET used = kept.used + 1,
+    data = CASE WHEN kept.data = excluded.data THEN kept.data ELSE excluded.data END""",
     "definition": """INSERT INTO {definition} (digest, body, sum)
     SELECT %(d_digest)s, %(d_body)s, %(d_sum)s FROM moved ON CONFLICT (digest) DO NOTHING""",
     "labels": """INSERT INTO {label} (name, created, run_id, run)
-    SELECT l, %(created)s, %(run_id)s, moved.run FROM moved, unnest(%(labels)s::text[]) AS l""",
+    SELECT l, %(created)s, %(run_id)s, moved.run FROM moved, unnest(%(labels)s::text[]) AS l
+    ON CONFLICT (name, created, run_id) DO UPDATE SET run = excluded.run""",
 }
 
 _HEADER = ", ".join(
@@ -68,18 +81,16 @@ class Sql:
     """The statements over the tables of one store."""
 
     def __init__(self, place: Place) -> None:
-        self._names = names(place)
+        self.names = names(place)
         self._made: dict[tuple[str, ...], str] = {}
+        either = "run_id = %(run_id)s OR start_key = %(start_key)s"
         self.get = self._named(f"SELECT {_HEADER} {_OF_RUN} WHERE r.run_id = %s")
-        self.get_by_key = self._named(f"SELECT {_HEADER} {_OF_RUN} WHERE r.start_key = %s")
+        self.get_either = self._named(f"SELECT {_HEADER} {_OF_RUN} WHERE r.{either.replace('OR ', 'OR r.')}")
         self.get_head = self._named(
             "SELECT r.id, h.last_seq, h.last_note, h.body, h.sum "
             "FROM {run} AS r LEFT JOIN {head} AS h ON h.run = r.id WHERE r.run_id = %s"
         )
-        self.before_create = self._named(
-            "SELECT {now}(), nextval('{key}'), EXISTS (SELECT FROM {run} WHERE run_id = %s), "
-            "EXISTS (SELECT FROM {run} WHERE start_key = %s)"
-        )
+        self.before = self._named(f"SELECT {{now}}(), nextval('{{key}}'), EXISTS (SELECT FROM {{run}} WHERE {either})")
         self.renew = self._named(
             "UPDATE {lease} AS l SET expires = {now}() + %(ttl)s FROM {run} AS r WHERE r.run_id = %(run_id)s "
             "AND l.run = r.id AND l.fence = %(fence)s AND l.token = %(token)s AND l.owner = %(owner)s "
@@ -98,8 +109,38 @@ class Sql:
             "SELECT run_id FROM {run} WHERE reversed >= %s AND reversed < %s ORDER BY reversed LIMIT %s"
         )
 
+        self._for_operators()
+
+    def _for_operators(self) -> None:
+        """What looks at everything."""
+        bodies = " UNION ALL ".join(f"SELECT body FROM {{{name}}}" for name in ("run", "head", "record", "note"))
+        self.unused_blobs = self._named(
+            f"""WITH used AS (
+                SELECT (regexp_matches(body, '"@([0-9a-f]{{{{64}}}})"', 'g'))[1] AS sha FROM ({bodies}) AS b
+                WHERE body LIKE '%"@%' UNION SELECT substr(value, 2) FROM {{record}} WHERE value LIKE '@%')
+            SELECT b.sha, b.used FROM {{blob}} AS b LEFT JOIN used USING (sha) WHERE used.sha IS NULL"""
+        )
+        self.drop_blobs = self._named(
+            "DELETE FROM {blob} AS b USING unnest(%(sha)s::text[], %(used)s::bigint[]) AS u (sha, used) "
+            "WHERE b.sha = u.sha AND b.used = u.used RETURNING length(b.data)"
+        )
+        self.lock = self._named("LOCK TABLE {definition} IN SHARE ROW EXCLUSIVE MODE")
+        self.drop_definitions = self._named(
+            "DELETE FROM {definition} AS d WHERE NOT EXISTS (SELECT FROM {run} AS r WHERE r.digest = d.digest "
+            "AND r.status NOT IN ('moved', 'removed')) RETURNING length(d.body)"
+        )
+        self.counts = self._named("SELECT status, count(*) FROM {run} GROUP BY status")
+        self.format = self._named("SELECT value FROM {meta} WHERE name = 'format'")
+        self.state = """SELECT (SELECT sum(pg_total_relation_size(t))::bigint FROM unnest(%(tables)s::regclass[]) AS t),
+            (SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND relation = ANY(%(tables)s::regclass[])),
+            current_setting('server_version'), current_setting('fsync'), current_setting('synchronous_commit')"""
+        self.damaged_blobs = self._named("SELECT sha FROM {blob} WHERE encode(sha256(data), 'hex') <> sha")
+        stray = "SELECT '{0}', count(*) FROM {{{0}}} AS t WHERE NOT EXISTS (SELECT FROM {{run}} WHERE id = t.run)"
+        parts = ("head", "lease", "record", "note", "label")
+        self.strays = self._named(" UNION ALL ".join(map(stray.format, parts)))
+
     def write(self, kind: str, *parts: str) -> str:
-        """A write of a kind (`create`, `go on`, `end`, `settle`), with the parts that hang on it."""
+        """A write of a kind (`create`, `go on`, `end`, `settle`, `replace`), with the parts that hang on it."""
         made = self._made.get((kind, *parts))
         if made is None:
             more = [f"part{place} AS ({_PARTS[part]})" for place, part in enumerate(parts)]
@@ -113,10 +154,12 @@ class Sql:
         source = f"{_OF_RUN} JOIN {{label}} AS b ON b.run = r.id" if lead == "b" else _OF_RUN
         column = {"status": "r.status", "workflow": "r.workflow", "label": "b.name"}
         conditions = "".join(f" AND {column[name]} = %({name})s" for name in filters)
+        if "status" not in filters:
+            conditions += " AND r.status NOT IN ('moved', 'removed')"
         return self._named(
             f"SELECT {_HEADER} {source} WHERE ({lead}.created, {lead}.run_id) < (%(created)s, %(run_id)s){conditions} "
             f"ORDER BY {lead}.created DESC, {lead}.run_id DESC LIMIT %(limit)s"
         )
 
     def _named(self, statement: str) -> str:
-        return statement.format_map(self._names)
+        return statement.format_map(self.names)

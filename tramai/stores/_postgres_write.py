@@ -8,13 +8,16 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from ..store import Change, Definition, Lease, Run
+from ..store import Change, Lease, Run
 from . import _postgres_rows as columns
 from . import _rows as rows
 from . import _rules
 from ._postgres_connection import Db
 from ._postgres_rows import Header
 from ._postgres_sql import Sql
+
+TURNS = 50
+"""How often a write is made anew because somebody else's came first."""
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -32,17 +35,19 @@ class Write(msgspec.Struct, frozen=True):
         return self.run.revision
 
     @staticmethod
-    def of_new(key: int, run: Run, definition: Definition) -> Write:
-        """What makes a run."""
+    def of_life(key: int, run: Run, change: Change, was: Header | None = None) -> Write:
+        """A run as a whole, with all its records and events: a new one, or in the place of one as it was read."""
         kept: dict[str, bytes] = {}
-        lean = rows.lean(run, kept.__setitem__)
-        head = columns.head(key, lean, 0, 0)
-        parts, values = _tail(key, Change(now=0.0, definition=definition), head, kept)
+        lean = rows.lean_whole(run, kept.__setitem__)
+        parts, values = _tail(key, change, 0, kept)
+        head = columns.head(key, lean, len(change.records), len(change.notes))
         labels = sorted({columns.fitting("label", label) for label in run.labels})
         values |= columns.run_values(key, lean) | columns.head_values(lean, head)
         values |= columns.lease_values(run.lease) | {"labels": labels}
-        parts = ("create", "head", "first lease", *(("labels",) if labels else ()), *parts)
-        return Write(parts, values, lean, head)
+        if was is not None:
+            values |= _was(was)
+        first = "create" if was is None else "replace"
+        return Write((first, "head", "first lease", *(("labels",) if labels else ()), *parts), values, lean, head)
 
     @staticmethod
     def of_commit(known: Header, lease: Lease, change: Change, kept: Mapping[str, bytes]) -> Write:
@@ -51,7 +56,7 @@ class Write(msgspec.Struct, frozen=True):
         last = _rules.follows(before.last_seq, change.records)
         run = _rules.changed(known.run, change)
         head = columns.head(before.key, run, last, before.last_note + len(change.notes))
-        parts, values = _tail(before.key, change, before, kept)
+        parts, values = _tail(before.key, change, before.last_note, kept)
         values |= columns.head_values(run, head)
         values |= {"was_fence": lease.fence, "was_revision": known.run.revision}
         values |= {"was_token": columns.name(lease.token), "was_owner": columns.name(lease.owner)}
@@ -67,15 +72,12 @@ class Write(msgspec.Struct, frozen=True):
     @staticmethod
     def of_settlement(known: Header, run: Run, change: Change, kept: Mapping[str, bytes]) -> Write:
         """A header that somebody without a lease has made of the known one, with the change's records and events."""
-        before, was = known.head, known.run.lease
+        before = known.head
         last = _rules.follows(before.last_seq, change.records)
         head = columns.head(before.key, run, last, before.last_note + len(change.notes))
-        parts, values = _tail(before.key, change, before, kept)
+        parts, values = _tail(before.key, change, before.last_note, kept)
         values |= columns.run_values(before.key, run) | columns.head_values(run, head)
-        values |= columns.lease_values(run.lease)
-        values |= {"was_fence": known.run.fence, "was_revision": known.run.revision}
-        values |= {"was_token": None if was is None else columns.name(was.token)}
-        values |= {"was_expires": None if was is None else was.expires}
+        values |= columns.lease_values(run.lease) | _was(known)
         return Write(("settle", "run", "lease", *parts), values, run, head)
 
 
@@ -95,7 +97,7 @@ def landed(db: Db, sql: Sql, sent: Write, now: rows.Head) -> bool:
 
 
 def _tail(
-    key: int, change: Change, before: rows.Head, kept: Mapping[str, bytes]
+    key: int, change: Change, last_note: int, kept: Mapping[str, bytes]
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The parts that a change hangs on the header, and their values."""
     blobs = dict(kept)
@@ -108,7 +110,7 @@ def _tail(
         values |= dict(zip(names, map(list, zip(*found, strict=True)), strict=True))
         parts.append("records")
     if change.notes:
-        noted = [columns.note_row(key, note, seq, keep) for seq, note in enumerate(change.notes, before.last_note + 1)]
+        noted = [columns.note_row(key, note, seq, keep) for seq, note in enumerate(change.notes, last_note + 1)]
         values |= dict(zip(("n_seq", "n_body", "n_sum"), map(list, zip(*noted, strict=True)), strict=True))
         parts.append("notes")
     if change.definition is not None:
@@ -118,6 +120,18 @@ def _tail(
         values |= {"b_sha": list(blobs), "b_data": list(blobs.values())}
         parts.append("blobs")
     return tuple(parts), values
+
+
+def _was(known: Header) -> dict[str, Any]:
+    """What a write without a lease expects to find."""
+    run, lease = known.run, known.run.lease
+    return {
+        "was_key": known.head.key,
+        "was_fence": run.fence,
+        "was_revision": run.revision,
+        "was_token": None if lease is None else columns.name(lease.token),
+        "was_expires": None if lease is None else lease.expires,
+    }
 
 
 def _goes_on(change: Change) -> bool:
