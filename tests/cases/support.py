@@ -137,20 +137,35 @@ class Measured(NamedTuple):
     """The most memory it had at once."""
 
 
+_LAUNCHER = """
+import os, sys
+process = os.posix_spawn(sys.executable, [sys.executable, *sys.argv[2:]], os.environ)
+_, status, used = os.wait4(process, 0)
+os.write(int(sys.argv[1]), f"{status} {used.ru_utime + used.ru_stime} {used.ru_maxrss}".encode())
+"""
+
+
 def measure(*arguments: str) -> Measured:
-    """Run a command as a process of its own."""
+    """Run a command as a process of its own.
+
+    Between fork and exec a process counts the memory of its parent as its own, so a small one starts it.
+    """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tramai", *arguments],
+        reader, writer = os.pipe()
+        subprocess.run(
+            [sys.executable, "-S", "-E", "-c", _LAUNCHER, str(writer), "-m", "tramai", *arguments],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
+            pass_fds=(writer,),
+            check=True,
         )
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        os.close(writer)
+        with open(reader, encoding="ascii") as told:
+            status, seconds, kilobytes = told.read().split()
         texts = []
         for stream in (out, err):
             stream.seek(0)
             texts.append(stream.read().decode("utf-8", "backslashreplace"))
-    return Measured(process.returncode, *texts, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    return Measured(os.waitstatus_to_exitcode(int(status)), *texts, float(seconds), int(kilobytes) / 1024)

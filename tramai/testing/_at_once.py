@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -51,12 +51,13 @@ def in_processes(opener: Opener, work: Callable[..., Any], calls: list[tuple[Any
         there.close()
         started.append((process, here))
     answers = []
-    for process, pipe in started:
+    for _, pipe in started:
         assert pipe.poll(PATIENCE), "a process did not answer"
         answers.append(pipe.recv())
+    for process, pipe in started:
+        pipe.close()
         process.join(PATIENCE)
         process.close()
-        pipe.close()
     return answers
 
 
@@ -87,7 +88,9 @@ def _child(opener: Opener, work: Callable[..., Any], call: tuple[Any, ...], barr
         answer = (type(error).__name__, error.message)
     store.close()
     pipe.send(answer)
-    pipe.close()
+    # To end now would be the death of a holder, whom another that is still asking may then rightly replace.
+    with suppress(EOFError):
+        pipe.recv()
 
 
 def _child_with_pipe(opener: Opener, work: Callable[..., Any], call: tuple[Any, ...], pipe: Connection) -> None:
