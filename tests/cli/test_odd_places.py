@@ -138,3 +138,11 @@ def test_a_file_without_an_end_is_no_input(tramai: Call, monkeypatch: pytest.Mon
         result = tramai("run", "any.yaml", *arguments)
         assert result.exit_code == 2
         assert "larger than 1 MiB" in result.stderr
+
+
+@pytest.mark.parametrize("key", ["", " ", "a\nb", "k" * 201])
+def test_a_start_key_has_some_characters_and_not_too_many(tramai: Call, key: str) -> None:
+    write("hello.yaml", HELLO)
+    result = tramai("run", "hello.yaml", "--start-key", key)
+    assert result.exit_code == 2
+    assert "1 to 200 printable characters" in result.stderr

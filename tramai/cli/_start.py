@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..plan import Plan
     from ..store import Run, Store
 
+LONGEST_KEY = 200
 SUSPENDED = 11
 
 
@@ -196,6 +197,11 @@ def _options(session: Session, request: Request, signals: Signals) -> engine.Opt
         from ..errors import UsageError
 
         raise UsageError(what=f"{settings.origin('lease')}: a lease must last longer than 0s")
+    key = request.start_key
+    if key is not None and not (key.strip() and key.isprintable() and len(key) <= LONGEST_KEY):
+        from ..errors import UsageError
+
+        raise UsageError(what=f"--start-key: a key has 1 to {LONGEST_KEY} printable characters")
     return engine.Options(
         wait=settings.seconds("wait"),
         lease=lease,
