@@ -43,6 +43,7 @@ def test_a_run_whose_runner_was_killed_is_not_running(start: Start) -> None:
     eventually(lambda: not alive(int(content("pid"))))
     (listed,) = call("list").last["runs"]
     assert (listed["status"], listed["stale"], listed["step"]) == ("running", True, "two")
+    assert "interrupted" in text_of("list")
     said = text_of("show", run)
     assert "interrupted" in said
     assert "running" not in said
@@ -63,12 +64,14 @@ def test_such_a_run_can_be_cancelled(start: Start) -> None:
 
 def test_the_lease_of_another_host_counts_until_it_ends() -> None:
     store = open_store("sqlite:.tramai/tramai.db")
-    elsewhere = Holder("another-host", "", 1, "")
-    store.create(new_run("there"), owner="them", holder=elsewhere, ttl=1.5, now=time.time())
+    elsewhere, now = Holder("another-host", "", 1, ""), time.time()
+    store.create(new_run("held"), owner="them", holder=elsewhere, ttl=600.0, now=now)
+    store.create(new_run("left"), owner="them", holder=elsewhere, ttl=600.0, now=now - 601.0)
     store.close()
-    assert not shown("there").get("stale")
-    eventually(lambda: bool(shown("there").get("stale")), 10)
-    assert "them, which is gone" in text_of("show", "there")
+    assert (shown("held")["status"], shown("held")["stale"]) == ("running", False)
+    assert (shown("left")["status"], shown("left")["stale"]) == ("running", True)
+    assert {line.split()[2] for line in text_of("list").splitlines()} == {"running", "interrupted"}
+    assert "them, which is gone" in text_of("show", "left")
 
 
 # M10
