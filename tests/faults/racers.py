@@ -101,8 +101,9 @@ def start(url: str, folder: str, processes: int, rounds: int) -> dict[str, Any]:
         for number in range(rounds):
             tally.begin()
             answers = crowd.play((f"key-{number}", folder), tally.go)
-            ids = {answer["run_id"] for answer in answers}
+            ids = {answer["run_id"] for answer in answers if "run_id" in answer}
             tally.violations += [f"one key, {len(ids)} runs"] * (len(ids) != 1)
+            tally.violations += [answer["text"] for answer in answers if "text" in answer]
             tally.end(store, min(ids), answers, fence=1)
         runs = store.page(limit=1000)[0]
         tally.violations += [f"{rounds} keys, {len(runs)} runs"] * (len(runs) != rounds)
