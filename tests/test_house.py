@@ -108,7 +108,7 @@ def test_a_store_has_every_method_of_the_contract(name: str) -> None:
     assert missing == set()
 
 
-@pytest.mark.parametrize("name", ["file", "markdown", "memory", "sqlite"])
+@pytest.mark.parametrize("name", STORES)
 def test_whole_runs_can_be_brought_to_a_store(name: str) -> None:
     kind = kinds.find("stores", name)
     assert {wanted for wanted in protocol_names(Portable) - {"url"} if not hasattr(kind, wanted)} == set()

@@ -28,6 +28,7 @@ from tramai.testing.clock import FakeClock
 ROOT = Path(__file__).parent.parent
 KINDS = ("memory", "sqlite", "file", "markdown")
 PAIRS = [("memory", "memory"), ("sqlite", "sqlite"), *zip(KINDS, (*KINDS[1:], KINDS[0]), strict=True)]
+SERVED = [("sqlite", "postgres"), ("postgres", "file"), ("postgres", "postgres")]
 WRITES = ("create", "claim", "commit", "amend", "adopt", "bury", "release", "request_cancel")
 
 
@@ -37,11 +38,14 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Callable[[str, str], Portable]]:
+def opened(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[str, str], Portable]]:
     """Opens a store of a kind under a name; closed afterwards."""
     stores: list[Store] = []
 
     def call(kind: str, name: str) -> Portable:
+        if kind == "postgres":
+            stores.append(request.getfixturevalue("database").store())
+            return cast(Portable, stores[-1])
         url = "memory:" if kind == "memory" else f"{kind}:{tmp_path}/{name}"
         stores.append(open_store(url))
         return cast(Portable, stores[-1])
@@ -329,7 +333,7 @@ def target_has(target: Store) -> bool:
 
 
 @pytest.mark.parametrize(("at", "after"), POINTS)
-@pytest.mark.parametrize("kinds", PAIRS, ids="-to-".join)
+@pytest.mark.parametrize("kinds", [*PAIRS, *SERVED], ids="-to-".join)
 def test_a_move_that_was_cut_off_is_finished_by_the_next(
     opened: Any, kinds: tuple[str, str], at: int, after: bool
 ) -> None:
