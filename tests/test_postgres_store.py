@@ -141,6 +141,15 @@ def test_an_unknown_scheme_is_told_without_the_password(url: str) -> None:
     assert "s3c" not in str(caught.value)
 
 
+def test_the_settings_that_are_printed_hold_no_password(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tramai.cli._settings import gather
+
+    monkeypatch.chdir(tmp_path)
+    url = "postgresql://u:s3cret@h/d?sslpassword=s3cret&schema=x&password=s3cret"
+    line = gather({"store": url}, {}).described()[0]
+    assert line.startswith("store postgresql://u@h/d?sslpassword=…&schema=x&password=… ")
+
+
 def test_what_libpq_does_not_understand_is_not_quoted(database: Database) -> None:
     for query in ("nonsense=s3cret", "connect_timeout=s3cret", "port=s3cret"):
         with pytest.raises((ConfigurationError, StoreUnavailable)) as caught:

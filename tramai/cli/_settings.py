@@ -47,7 +47,9 @@ class Settings:
 
     def described(self) -> list[str]:
         """Every setting with its value and origin, for people."""
-        found = [f"store {self.store} ({self._origins.get('store', 'default')})"]
+        from ..stores import shown
+
+        found = [f"store {shown(self.store)} ({self._origins.get('store', 'default')})"]
         return found + [f"{key} {self._values[key]} ({self._origins[key]})" for key in DEFAULTS]
 
     @property

@@ -41,7 +41,7 @@ def ddl(url: str) -> str:
     if say is None:
         from ..portable import Unsupported
 
-        raise Unsupported(url=_shown(url), what="be made by SQL")
+        raise Unsupported(url=shown(url), what="be made by SQL")
     return cast(str, say(where))
 
 
@@ -54,8 +54,10 @@ def _kind(url: str) -> tuple[Any, str]:
         return kinds.find("stores", _SCHEMES.get(scheme, scheme)), where
     except KeyError:
         known = ", ".join(f"{name}:" for name in kinds.names("stores"))
-        raise ConfigurationError(what=f"no store goes by {_shown(url)!r}", hint=f"known stores: {known}") from None
+        raise ConfigurationError(what=f"no store goes by {shown(url)!r}", hint=f"known stores: {known}") from None
 
 
-def _shown(url: str) -> str:
-    return re.sub("//.*@", "//…@", url, flags=re.DOTALL)  # there may be a password
+def shown(url: str) -> str:
+    """The URL as people may see it: without the password that may stand in it."""
+    url = re.sub("(//[^:@]*):.*@", r"\1@", url, flags=re.DOTALL)
+    return re.sub("(password=)[^&]*", r"\1…", url)

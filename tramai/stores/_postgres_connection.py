@@ -244,7 +244,8 @@ def connect(place: Place, timeout: float, *, plain: bool, met: bool) -> psycopg.
         found: TramaiError | None = refusal(error)
         if found is not None and not met:
             raise found from None
-        raise Lost(found or StoreUnavailable(what="the server cannot be reached"), sent=False) from None
+        hint = "check the host and the port in its URL, and that the server is up"
+        raise Lost(found or StoreUnavailable(what="the server cannot be reached", hint=hint), sent=False) from None
 
 
 class _Overdue(Exception):
