@@ -294,6 +294,6 @@ MUTATIONS = (
         "tramai/host.py",
         'f"{self.run_id}\\0{path}"',
         'f"{self.run_id}\\0{path}{self._fence}"',
-        ("tests/engine", "tests/crash", "tests/test_shell.py", "-k", "key or killed"),
+        ("tests/faults/test_stopped.py", "-k", "no_child and file"),
     ),
 )  # fmt: skip

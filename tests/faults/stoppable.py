@@ -31,7 +31,7 @@ WAITS = plan.of(
                     "replay": "idempotent",
                     "shell": {
                         # The first attempt never ends by itself, whatever comes; a later one finds `go`.
-                        "run": 'echo $$ >> "$FOLDER/pids"\n'
+                        "run": 'echo $$ >> "$FOLDER/pids"; echo "$TRAMAI_IDEMPOTENCY_KEY" >> "$FOLDER/keys"\n'
                         'if [ ! -e "$FOLDER/go" ]; then sleep 300 & echo $! >> "$FOLDER/pids"; wait; fi; echo done',
                         "env": {"FOLDER": "${{ inputs.folder }}"},
                         "parse": "text",

@@ -127,6 +127,9 @@ def test_a_runner_stopped_past_its_lease_leaves_no_child_and_no_word(
     assert [record.fence for record in records] == sorted(record.fence for record in records)
     ends = [record.path for record in records if record.mark == "completed"]
     assert ends == ["effect", "last"]
+    keys = (tmp_path / "keys").read_text().split()
+    assert len(keys) == 2
+    assert keys[0] == keys[1], "the idempotency key changed between attempts"
 
 
 def resumed(store: Store, run_id: str) -> engine.Result:
