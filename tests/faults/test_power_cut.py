@@ -61,8 +61,8 @@ def test_a_loss_of_power_at_any_moment_takes_back_nothing_acknowledged(kind: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", PLAIN)
-def test_five_hundred_losses_of_power_take_back_nothing_acknowledged(kind: str, tmp_path: Path) -> None:
-    at_any_moment(kind, tmp_path, 500)
+def test_two_hundred_losses_of_power_take_back_nothing_acknowledged(kind: str, tmp_path: Path) -> None:
+    at_any_moment(kind, tmp_path, 200)
 
 
 @pytest.mark.parametrize("kind", PLAIN)
