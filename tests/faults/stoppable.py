@@ -1,11 +1,14 @@
 """A runner that somebody stops: `python -m tests.faults.stoppable …`, a JSON object: url, folder, run_id, game, lease.
 
 `store`: make the run, say so, wait for a line, then try every write a lease allows. `engine`: run a whole workflow.
+`inside`: make the run, and stop in the middle of a commit, holding whatever lock a commit holds.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +19,7 @@ from msgspec.structs import replace
 from tramai import build, engine, plan
 from tramai.errors import TramaiError
 from tramai.store import Change, Holder, Lease, Status, Store
-from tramai.stores import open_store
+from tramai.stores import _rules, open_store
 from tramai.testing._store_given import done, new_run
 
 WAITS = plan.of(
@@ -49,7 +52,7 @@ def main() -> None:
     """Play one game."""
     given = json.loads(sys.argv[1])
     store = open_store(given["url"])
-    game = {"store": _store, "engine": _engine}[given["game"]]
+    game = {"store": _store, "engine": _engine, "inside": _inside}[given["game"]]
     game(store, given["run_id"], given["folder"], given["lease"])
 
 
@@ -89,6 +92,21 @@ def _engine(store: Store, run_id: str, folder: str, ttl: float) -> None:
     options = engine.Options(run_id=run_id, lease=ttl, cwd=folder)
     result = engine.run(WAITS, {"folder": folder}, store=store, options=options)
     _say({"status": result.status, "exit_status": result.exit_status, "error": result.error})
+
+
+def _inside(store: Store, run_id: str, folder: str, ttl: float) -> None:
+    del folder
+    _, lease = store.create(new_run(run_id), owner="first", holder=Holder.here(), ttl=ttl, now=time.time())
+    assert lease is not None
+    _say({"pid": os.getpid()})
+    follows = _rules.follows
+
+    def stop(last: int, records: Any) -> int:
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return follows(last, records)
+
+    _rules.follows = stop  # every store asks it between its look at the lease and its write
+    _say({"revision": store.commit(lease, Change(now=time.time(), records=(done(1),)))})
 
 
 def _say(what: dict[str, Any]) -> None:

@@ -18,15 +18,15 @@ import pytest
 
 from tramai import engine
 from tramai.audience import Audience
-from tramai.errors import LeaseHeld, LeaseLost
+from tramai.errors import LeaseHeld, LeaseLost, StoreUnavailable
 from tramai.journal import Journal
 from tramai.store import Change, Holder, Store
-from tramai.stores import open_store
+from tramai.stores import _files, open_store
 from tramai.testing._store_given import begin, done, everything
 from tramai.testing.clock import FakeClock
 
 from ..engine.support import call, make, run
-from .support import ROOT, SHARED, environment, running, until, url_of
+from .support import PLAIN, ROOT, SHARED, environment, running, until, url_of
 
 LEASE = 1.0
 
@@ -111,7 +111,7 @@ def test_a_runner_stopped_past_its_lease_leaves_no_child_and_no_word(
         fence, revision = store.get(run_id).fence, store.get(run_id).revision
         stale = children()
         (tmp_path / "go").touch()
-        result = resumed(store, run_id)
+        result = resumed(store, run_id, runner)
         assert (result.status, result.outputs) == ("completed", {"last": "done"})
         assert [pid for pid in stale if running(pid)] == [], "the children of the stopped runner live"
         before = everything(store, run_id)
@@ -132,14 +132,46 @@ def test_a_runner_stopped_past_its_lease_leaves_no_child_and_no_word(
     assert keys[0] == keys[1], "the idempotency key changed between attempts"
 
 
-def resumed(store: Store, run_id: str) -> engine.Result:
+def resumed(store: Store, run_id: str, runner: subprocess.Popen[str]) -> engine.Result:
+    """Resume when the lease is over. A runner that happened to be stopped while it was renewing it goes on a little."""
     end = time.monotonic() + 60
     while True:
         try:
             return engine.resume(run_id, store=store)
         except LeaseHeld:
-            assert time.monotonic() < end, "the lease never ended"
             time.sleep(0.02)
+        except StoreUnavailable:
+            os.kill(runner.pid, signal.SIGCONT)
+            time.sleep(0.2)
+            os.kill(runner.pid, signal.SIGSTOP)
+        assert time.monotonic() < end, "the lease never ended"
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait long for who is stopped."""
+    monkeypatch.setattr(_files, "PATIENCE", 2.0)
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_who_is_stopped_in_the_middle_of_a_commit_keeps_others_out_and_loses_nothing(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url, run_id = url_of(kind, tmp_path, request), uuid.uuid4().hex
+    with contextlib.closing(open_store(url)) as store, started("inside", url, tmp_path, run_id) as runner:
+        pid = said(runner)["pid"]
+        until(lambda: Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T")
+        until(lambda: store.get(run_id).stale(time.time()))
+        before = everything(store, run_id)  # to look is always possible
+        with pytest.raises(StoreUnavailable, match="busy"):
+            store.claim(run_id, owner="second", holder=Holder.here(), ttl=60.0, now=time.time())
+        assert everything(store, run_id) == before
+        os.kill(pid, signal.SIGCONT)
+        assert said(runner) == {"revision": 2}
+        lease = claimed(store, run_id, [])
+        assert lease.fence == 2
+        assert [record.path for record in store.journal(run_id)] == ["step"]
+        assert store.commit(lease, Change(now=time.time(), records=(done(2, "next", fence=2),))) == 4
 
 
 class Told:
