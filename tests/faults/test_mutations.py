@@ -8,7 +8,7 @@ from .guards import MUTATIONS, Mutation
 from .mutations import changed, tried
 from .support import ROOT
 
-QUICK = ("sqlite: the end of the lease of a commit", "file, markdown: one completed record for a path")
+QUICK = ("sqlite: the end of the lease of a commit", "file, markdown: a new file is nobody else's (O_EXCL)")
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=[mutation.guard for mutation in MUTATIONS])

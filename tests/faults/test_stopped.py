@@ -150,7 +150,7 @@ def resumed(store: Store, run_id: str, runner: subprocess.Popen[str]) -> engine.
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait long for who is stopped."""
-    monkeypatch.setattr(_files, "PATIENCE", 2.0)
+    monkeypatch.setattr(_files, "PATIENCE", 0.5)
 
 
 @pytest.mark.parametrize("kind", PLAIN)
