@@ -207,7 +207,7 @@ def sweep(url: str, *, stride: int = 1, sample: int | None = None, again: bool =
         counts = case.count("run")
         check(case, figures, "undisturbed")
     figures.resumed = 0
-    onward = itertools.cycle([Place("fdatasync", 1), Place("pwrite64", 2), Place("rename", 1), Place("fsync", 2)])
+    onward = itertools.cycle([Place(call, nth) for nth in (1, 3, 2, 5) for call in CALLS if counts.get(call, 0) >= nth])
     for number, place in enumerate(places(counts, stride=stride, sample=sample)):
         figures.places += 1
         with Case(url, f"run{number}") as case:
