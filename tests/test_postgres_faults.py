@@ -426,6 +426,7 @@ def test_patience_with_a_server_that_stays_away_is_granted_once(
     store = open_store(url)
     _, lease = store.create(new_run(), owner="o", holder=HERE, ttl=1.0, now=0.0)
     assert lease is not None
+    monkeypatch.setattr(_postgres_connection, "OPENING", 0.2)
     server.stop()
     try:
         waited = []
@@ -657,7 +658,10 @@ def words_of(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)) + f"{error!r} {hint} {getattr(error, 'details', '')}"
 
 
-def test_no_failure_tells_a_password_or_a_statement(server: Server, url: str, clock: FakeClock) -> None:
+def test_no_failure_tells_a_password_or_a_statement(
+    server: Server, url: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_postgres_connection, "OPENING", 0.2)
     server.sql(f"DROP ROLE IF EXISTS locked; CREATE ROLE locked LOGIN PASSWORD '{CANARY}'; SELECT 1")
     secret = url.replace("tramai@", f"locked:{CANARY}@")
     wrong = [

@@ -502,6 +502,59 @@ def test_every_name_has_a_column_of_its_own(text: str) -> None:
     assert _postgres_rows.AFTER_ALL not in column
 
 
+# What happens between a reading and the write that follows it.
+
+
+def after_reading(store: Postgres, monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
+    """Have work done by somebody else right after the store has next read a header."""
+    real, pending = store._header, [work]
+
+    def reading(db: Db, run_id: str) -> Any:
+        found = real(db, run_id)
+        while pending:
+            pending.pop()()
+        return found
+
+    monkeypatch.setattr(store, "_header", reading)
+
+
+def test_a_commit_between_is_not_undone(store: Postgres, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, other = begin(store, clock), opened(store.url)
+    after_reading(store, monkeypatch, lambda: other.commit(lease, change(clock, done(1), notes=(GONE,), step="s")))
+    run = store.request_cancel("r1", GONE, now=0.0)
+    assert (run.revision, run.step, run.cancel_requested) == (3, "s", True)
+    assert store.get("r1") == run
+    assert (len(store.journal("r1")), len(store.notes("r1"))) == (1, 2)
+    other.close()
+
+
+def test_a_renewal_between_is_not_undone(store: Postgres, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, other = begin(store, clock), opened(store.url)
+    after_reading(store, monkeypatch, lambda: other.renew(lease, ttl=500.0, now=0.0))
+    run = store.request_cancel("r1", GONE, now=0.0)
+    assert run.lease is not None
+    assert run.lease.expires == clock.now() + 500.0
+    assert store.get("r1") == run
+    other.close()
+
+
+def test_a_release_between_is_not_undone(store: Postgres, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease, other = begin(store, clock), opened(store.url)
+    after_reading(store, monkeypatch, lambda: other.release(lease, now=0.0))
+    run = store.request_cancel("r1", GONE, now=0.0)
+    assert (run.lease, run.status) == (None, Status.CANCELLED)
+    assert store.get("r1") == run
+    other.close()
+
+
+def test_a_cancel_between_is_seen_by_the_next_commit(store: Postgres, clock: FakeClock) -> None:
+    lease, other = begin(store, clock), opened(store.url)
+    other.request_cancel("r1", GONE, now=0.0)
+    assert store.commit(lease, change(clock, step="s")) == 3
+    assert store.get("r1").cancel_requested
+    other.close()
+
+
 # Whole runs, and what is let go.
 
 
@@ -525,6 +578,35 @@ def test_what_is_written_again_meanwhile_is_not_let_go(
     assert store.tidy() == 100_002
     assert store.journal("r1")[0].value == values[0]
     assert store.verify() == ()
+
+
+def test_the_definition_of_a_run_on_its_way_is_not_let_go(
+    database: Database, store: Postgres, clock: FakeClock
+) -> None:
+    """The statement that makes a run is held up after it has found its definition there."""
+    begin(store, clock, "gone")
+    store.release(store.get("gone").lease, now=0.0)  # type: ignore[arg-type]
+    store.bury("gone", GONE, revision=1, status=Status.REMOVED, now=0.0)
+    schema, tidied = schema_of(store), threading.Event()
+    database.admin.execute(f"""
+        CREATE FUNCTION "{schema}".wait() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END $$;
+        CREATE TRIGGER wait BEFORE INSERT ON "{schema}".tramai_label FOR EACH ROW EXECUTE FUNCTION "{schema}".wait();
+        SELECT pg_advisory_lock(4711)""")
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    threads = [
+        threading.Thread(target=lambda: begin(store, clock, labels=("a",))),
+        threading.Thread(target=lambda: (store.tidy(), tidied.set())),
+    ]
+    threads[0].start()
+    until(lambda: database.admin.execute(waiting).fetchone() == (1,))
+    threads[1].start()
+    until(lambda: database.admin.execute(waiting).fetchone() == (2,) or tidied.is_set())
+    database.admin.execute("SELECT pg_advisory_unlock(4711)")
+    for thread in threads:
+        thread.join(60)
+    assert store.get("r1").digest == "d1"
+    assert store.definition("d1").name == "wf"
 
 
 def test_no_run_loses_its_definition_to_tidying(store: Postgres, clock: FakeClock) -> None:
@@ -575,9 +657,9 @@ def test_a_store_says_how_it_is(database: Database, store: Postgres, clock: Fake
 # The clock is the server's.
 
 
-@pytest.mark.parametrize("skew", [-1e9, -60.0, 60.0, 1e9])
+@pytest.mark.parametrize("skew", [-2e9, -60.0, 60.0, 1e9])
 def test_a_callers_clock_decides_nothing(database: Database, skew: float) -> None:
-    store, mine, theirs = opened(database.url()), FakeClock(), FakeClock()
+    store, mine, theirs = opened(database.url()), FakeClock(5.0), FakeClock(2e9)
     theirs.jump(skew)
     lease = begin(store, mine)
     for _ in range(3):
@@ -587,6 +669,32 @@ def test_a_callers_clock_decides_nothing(database: Database, skew: float) -> Non
     store.commit(lease, change(theirs, record(1)))
     server = database.admin.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()[0]
     assert abs(store.get("r1").updated - server) < 60
+    store.close()
+
+
+def test_a_commit_that_had_to_wait_past_its_lease_is_refused(database: Database) -> None:
+    import psycopg
+
+    store, clock = opened(database.url()), FakeClock()
+    _, lease = store.create(new_run(), owner="a", holder=HERE, ttl=1.0, now=0.0)
+    assert lease is not None
+    answers: list[object] = []
+
+    def commit() -> None:
+        try:
+            answers.append(store.commit(lease, change(clock, record(1))))
+        except LeaseLost as lost:
+            answers.append(lost)
+
+    with psycopg.connect(database.server.url) as other:
+        other.execute(f'UPDATE "{schema_of(store)}".tramai_head SET updated = updated')
+        thread = threading.Thread(target=commit)
+        thread.start()
+        until(lambda: time.time() > lease.expires + 0.1)
+        other.commit()
+    thread.join(60)
+    assert isinstance(answers[0], LeaseLost)
+    assert store.get("r1").revision == 1
     store.close()
 
 

@@ -166,11 +166,11 @@ class Pool:
                 doubt = doubt or lost.sent
                 self._forget()
             left = began + (patience if self._met else min(patience, OPENING)) - time.monotonic()
-            if left <= pause or self._worn_out:
+            if left <= 0.0 or self._worn_out:
                 self._worn_out = True
                 failure.__context__ = behind  # for diagnostics
                 raise failure from None
-            time.sleep(pause)
+            time.sleep(min(pause, left))
             pause = min(max(pause * 2, 0.05), _LONGEST_PAUSE) * (0.5 + os.urandom(1)[0] / 255)
 
     def close(self) -> None:
