@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -609,6 +610,24 @@ def test_a_watchdog_that_is_killed_comes_back_while_a_child_runs(nap: str) -> No
     assert eventually(lambda: not alive(nap))
     assert process.stdout is not None
     process.stdout.close()
+
+
+def test_a_watchdog_that_is_just_dying_is_not_taken_for_a_living_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its end of the pipe is closed a moment before the kernel has an end of the process to tell of."""
+    dog = _watchdog.Watchdog()
+    try:
+        first = dog._pid
+        os.kill(first, signal.SIGKILL)
+        gone = select.poll()
+        gone.register(dog.fileno(), 0)
+        gone.poll()
+        truly, early = os.waitpid, iter(range(3))
+        monkeypatch.setattr(os, "waitpid", lambda *given: (0, 0) if next(early, None) is not None else truly(*given))
+        dog.revive()
+        assert dog._pid != first
+        assert eventually(lambda: is_watchdog(dog._pid))
+    finally:
+        dog.stop(patience=5)
 
 
 def test_the_watchdog_holds_nothing_of_the_runner_and_ignores_its_signals(tmp_path: Path, nap: str) -> None:

@@ -11,6 +11,7 @@ It has a session of its own, no file of the runner's, no working folder, and not
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -108,10 +109,23 @@ class Watchdog:
         return False
 
     def _revive(self) -> None:
-        if not self._alive():
-            if self._pipe >= 0:
-                os.close(self._pipe)
-            self._start()
+        if self._alive() and not self._leaving():
+            return
+        if self._pipe >= 0:
+            os.close(self._pipe)
+        self._start()
+
+    def _leaving(self) -> bool:
+        """Whether it has let go of its end of the pipe, which the kernel does a moment before there is an end to wait
+        for. That end is waited for, briefly, so that the pid is not forgotten."""
+        ends = select.poll()
+        ends.register(self._pipe, 0)
+        if not ends.poll(0):
+            return False
+        until = time.monotonic() + 1.0
+        while self._alive() and time.monotonic() < until:
+            time.sleep(0.0005)
+        return True
 
     def _start(self) -> None:
         reader, self._pipe = os.pipe()
