@@ -18,8 +18,8 @@ from .clock import Clock
 from .codec import decode, encode
 from .errors import CheckpointConflict, NotFound, NotInThatState, TramaiError, UsageError
 from .portable import Bundle, portable
+from .rules import nobody_holds
 from .store import Change, Note, Run, RunExists, Status, Store
-from .stores._rules import nobody_holds
 
 ARRIVING, ARRIVED, MOVED, COPIED = "run.arriving", "run.arrived", "run.moved", "run.copied"
 _TRIES = 5

@@ -74,14 +74,14 @@ MUTATIONS = (
     ),
     Mutation(
         "file, markdown: token and fence of a writer",
-        "tramai/stores/_rules.py",
+        "tramai/rules.py",
         "        and stored.token == given.token\n        and stored.owner == given.owner\n        and stored.fence == given.fence\n",
         "",
         (FILE, "-k", "replaced"),
     ),
     Mutation(
         "file, markdown: the end of a writer's lease",
-        "tramai/stores/_rules.py",
+        "tramai/rules.py",
         "        and stored.expires > now\n    )",
         "    )",
         (MARKDOWN, "-k", "too_late"),
@@ -89,7 +89,7 @@ MUTATIONS = (
     Mutation(
         "file, markdown: a commit is checked at all",
         "tramai/stores/_folder_store.py",
-        "if not _rules.current(kept.run.lease, lease, change.now):",
+        "if not rules.current(kept.run.lease, lease, change.now):",
         "if False:",
         ("tests/faults/test_stopped.py", "-k", "writes_nothing and markdown"),
     ),
@@ -186,14 +186,14 @@ MUTATIONS = (
     ),
     Mutation(
         "all: a claim raises the fence",
-        "tramai/stores/_rules.py",
+        "tramai/rules.py",
         "fence = run.fence + 1\n",
         "fence = run.fence\n",
         (SQLITE, FILE, "-k", "higher_fence"),
     ),
     Mutation(
         "all: an active lease keeps others out",
-        "tramai/stores/_rules.py",
+        "tramai/rules.py",
         "    if lease is None or not active(lease, now):\n        return\n",
         "    return\n",
         ("tests/faults/test_races.py", "-k", "sixteen and sqlite"),
@@ -214,7 +214,7 @@ MUTATIONS = (
     ),
     Mutation(
         "all: each run has a generation of its own",
-        "tramai/stores/_rules.py",
+        "tramai/rules.py",
         "generation=os.urandom(16).hex(),",
         'generation="0" * 32,',
         (SQLITE, "-k", "generation"),
@@ -228,7 +228,7 @@ MUTATIONS = (
     ),
     Mutation(
         "all: the journal has no gap",
-        "tramai/stores/_rules.py",
+        "tramai/rules.py",
         "        if record.seq != last:\n            raise CheckpointConflict\n",
         "",
         (SQLITE, FILE, "-k", "no_gap"),

@@ -16,10 +16,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tramai import build, engine, plan
+from tramai import build, engine, plan, rules
 from tramai.errors import TramaiError
 from tramai.store import Change, Holder, Lease, Status, Store
-from tramai.stores import _rules, open_store
+from tramai.stores import open_store
 from tramai.testing._store_given import done, new_run
 
 WAITS = plan.of(
@@ -99,13 +99,13 @@ def _inside(store: Store, run_id: str, folder: str, ttl: float) -> None:
     _, lease = store.create(new_run(run_id), owner="first", holder=Holder.here(), ttl=ttl, now=time.time())
     assert lease is not None
     _say({"pid": os.getpid()})
-    follows = _rules.follows
+    follows = rules.follows
 
     def stop(last: int, records: Any) -> int:
         os.kill(os.getpid(), signal.SIGSTOP)
         return follows(last, records)
 
-    _rules.follows = stop  # every store asks it between its look at the lease and its write
+    rules.follows = stop  # every store asks it between its look at the lease and its write
     _say({"revision": store.commit(lease, Change(now=time.time(), records=(done(1),)))})
 
 

@@ -71,7 +71,12 @@ def global_flags() -> list[click.Parameter]:
         GlobalFlag("--no-input", is_flag=True, help="Never ask; a question becomes an error."),
         GlobalFlag("-y", "--yes", is_flag=True, help="Answer every question with yes."),
         GlobalFlag("-C", "directory", metavar="DIR", help="Change to this folder first."),
-        GlobalFlag("--store", metavar="URL", help="Where runs are kept: sqlite:PATH, memory:  [env: TRAMAI_STORE]"),
+        GlobalFlag(
+            "--store",
+            metavar="URL",
+            help="Where runs are kept: sqlite:PATH, file:DIR, markdown:DIR, postgresql://HOST/DB, memory:"
+            "  [env: TRAMAI_STORE]",
+        ),
         GlobalFlag("--env-file", metavar="FILE", help="Take variables from a file; those that are set stay."),
     ]
 

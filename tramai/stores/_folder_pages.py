@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import ClassVar
 
+from .. import rules
 from ..errors import CheckpointCorrupt, StoreTooNew, TramaiError
 from ..store import Run, Status
-from . import _rules
 from ._files import Folder, public
 from ._folder_place import Kind, Place
 from ._folder_run import Reading
@@ -56,11 +56,11 @@ class Pages:
         label: str | None = None,
     ) -> tuple[tuple[Run, ...], str | None]:
         """Newest first; see `Store.page`. A run that cannot be read has no place, and is a fault of every page."""
-        _rules.check_limit(limit)
-        place = _rules.cursor_place(after)
+        rules.check_limit(limit)
+        place = rules.cursor_place(after)
 
         def wanted(run: Run) -> bool:
-            return _rules.shown(run, status) and workflow in (None, run.workflow) and label in (None, *run.labels)
+            return rules.shown(run, status) and workflow in (None, run.workflow) and label in (None, *run.labels)
 
         with self._guarded():
             faults: list[Mapping[str, str]] = []
@@ -76,7 +76,7 @@ class Pages:
             self._faults = tuple(faults)
         more = 0 < limit < len(found)
         last = found[limit - 1] if more else None
-        return tuple(found[:limit]), None if last is None else _rules.cursor_text(last.created, last.run_id)
+        return tuple(found[:limit]), None if last is None else rules.cursor_text(last.created, last.run_id)
 
     def faults(self) -> tuple[Mapping[str, str], ...]:
         """Bad records met by the last `page`."""

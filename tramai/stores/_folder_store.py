@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from .. import rules
 from ..errors import CheckpointConflict, CheckpointCorrupt, LeaseLost, NotFound, StoreUnavailable
 from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, RunExists
-from . import _rules
 from ._files import FlushFailed, Folder, Lock, locked, public
 from ._folder_place import Place, place_of
 from ._folder_run import Content, Kept, Reading
@@ -74,7 +74,7 @@ class FolderStore(Whole):
 
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it; see `Store.create`."""
-        _rules.check_new(new, owner, ttl)
+        rules.check_new(new, owner, ttl)
         with self._guarded(write=True), self._place.turn():
             started = None if new.start_key is None else self._started(new.start_key)
             if started is not None:
@@ -83,52 +83,52 @@ class FolderStore(Whole):
                     return reading.run(), None
             if self._place.taken(new.run_id):
                 raise RunExists(run_id=new.run_id)
-            run = _rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
+            run = rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
             definition = self._announce(run, new.definition)
             self._begin(Content(run=run, definitions=() if definition is None else (definition,)))
         return run, run.lease
 
     def claim(self, run_id: str, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
         """Take the lease; see `Store.claim`."""
-        _rules.check_claim(run_id, owner, ttl)
+        rules.check_claim(run_id, owner, ttl)
         with self._writing(run_id) as kept:
             before = kept.run.status
-            run, lease = _rules.claimed(kept.run, owner=owner, holder=holder, ttl=ttl, now=now)
+            run, lease = rules.claimed(kept.run, owner=owner, holder=holder, ttl=ttl, now=now)
             kept.append(run, (), (), None)
             return replace(kept.whole(), status=before), lease
 
     def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
         """Extend the lease from now; see `Store.renew`."""
-        _rules.check_ttl(ttl)
+        rules.check_ttl(ttl)
         with self._leased(lease) as kept:
-            renewed = _rules.renewed(kept.run.lease, lease, ttl=ttl, now=now)
+            renewed = rules.renewed(kept.run.lease, lease, ttl=ttl, now=now)
             kept.append(replace(kept.run, lease=renewed), (), (), None)
             return renewed
 
     def release(self, lease: Lease, *, now: float) -> None:
         """Give the lease back; see `Store.release`."""
         with contextlib.suppress(NotFound), self._writing(lease.run_id) as kept:
-            if _rules.gives_back(kept.run.lease, lease, now=now):
+            if rules.gives_back(kept.run.lease, lease, now=now):
                 kept.append(replace(kept.run, lease=None), (), (), None)
 
     def commit(self, lease: Lease, change: Change) -> int:
         """Apply a change under the lease; see `Store.commit`."""
         new = self._defined(change)
         with self._leased(lease) as kept:
-            if not _rules.current(kept.run.lease, lease, change.now):
+            if not rules.current(kept.run.lease, lease, change.now):
                 raise LeaseLost
-            return self._apply(kept, _rules.changed(kept.run, change), change, new)
+            return self._apply(kept, rules.changed(kept.run, change), change, new)
 
     def amend(self, run_id: str, *, revision: int, change: Change) -> int:
         """Apply an operator's change; see `Store.amend`."""
         new = self._defined(change)
         with self._writing(run_id) as kept:
-            return self._apply(kept, _rules.amended(kept.run, revision=revision, change=change), change, new)
+            return self._apply(kept, rules.amended(kept.run, revision=revision, change=change), change, new)
 
     def request_cancel(self, run_id: str, note: Note, *, now: float) -> Run:
         """Record the wish to cancel; see `Store.request_cancel`."""
         with self._writing(run_id) as kept:
-            self._apply(kept, _rules.cancelled(kept.run, now=now), Change(now=now, notes=(note,)))
+            self._apply(kept, rules.cancelled(kept.run, now=now), Change(now=now, notes=(note,)))
             return kept.whole()
 
     def cancel_requested(self, run_id: str) -> bool:
@@ -215,7 +215,7 @@ class FolderStore(Whole):
 
     def _apply(self, kept: Kept, after: Run, change: Change, new: Definition | None = None) -> int:
         """Check everything first, then write."""
-        _rules.follows(kept.last_seq, change.records)
+        rules.follows(kept.last_seq, change.records)
         done = [record.path for record in change.records if record.mark is Mark.COMPLETED]
         if done and (len(set(done)) < len(done) or not kept.completed().isdisjoint(done)):
             raise CheckpointConflict

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .. import rules
 from ..errors import CheckpointCorrupt, NotFound
 from ..store import Definition, Note, Record, Run, Status
 from . import _postgres_rows as columns
 from . import _rows as rows
-from . import _rules
 from ._postgres_connection import Db, Pool
 from ._postgres_rows import Header
 from ._postgres_sql import Sql
@@ -79,8 +79,8 @@ class Reading:
         label: str | None = None,
     ) -> tuple[tuple[Run, ...], str | None]:
         """Newest first, by index; see `Store.page`."""
-        _rules.check_limit(limit)
-        created, run_id = _rules.cursor_place(after)
+        rules.check_limit(limit)
+        created, run_id = rules.cursor_place(after)
         filters = {"status": status and status.value, "workflow": name_of(workflow), "label": name_of(label)}
         given = {name: value for name, value in filters.items() if value is not None}
         values = {"created": created, "run_id": name_of(run_id), "limit": limit + 1, **given}
@@ -97,7 +97,7 @@ class Reading:
             if len(found) <= limit:
                 return tuple(runs), None
             last = found[limit - 1]
-            return tuple(runs), _rules.cursor_text(last[columns.CREATED], columns.name_of(last[2]))
+            return tuple(runs), rules.cursor_text(last[columns.CREATED], columns.name_of(last[2]))
 
         return self._pool.call(attempt)
 

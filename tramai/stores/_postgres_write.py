@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from .. import rules
 from ..store import Change, Lease, Run
 from . import _postgres_rows as columns
 from . import _rows as rows
-from . import _rules
 from ._postgres_connection import Db
 from ._postgres_rows import Header
 from ._postgres_sql import Sql
@@ -53,8 +53,8 @@ class Write(msgspec.Struct, frozen=True):
     def of_commit(known: Header, lease: Lease, change: Change, kept: Mapping[str, bytes]) -> Write:
         """A change under a lease; CheckpointConflict when its records do not follow the known ones."""
         before = known.head
-        last = _rules.follows(before.last_seq, change.records)
-        run = _rules.changed(known.run, change)
+        last = rules.follows(before.last_seq, change.records)
+        run = rules.changed(known.run, change)
         head = columns.head(before.key, run, last, before.last_note + len(change.notes))
         parts, values = _tail(before.key, change, before.last_note, kept)
         values |= columns.head_values(run, head)
@@ -73,7 +73,7 @@ class Write(msgspec.Struct, frozen=True):
     def of_settlement(known: Header, run: Run, change: Change, kept: Mapping[str, bytes]) -> Write:
         """A header that somebody without a lease has made of the known one, with the change's records and events."""
         before = known.head
-        last = _rules.follows(before.last_seq, change.records)
+        last = rules.follows(before.last_seq, change.records)
         head = columns.head(before.key, run, last, before.last_note + len(change.notes))
         parts, values = _tail(before.key, change, before.last_note, kept)
         values |= columns.run_values(before.key, run) | columns.head_values(run, head)

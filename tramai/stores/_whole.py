@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from .. import rules
 from ..errors import CheckpointConflict, NotInThatState
 from ..portable import Bundle
 from ..store import Mark, Run, RunExists, Status
-from . import _rules
 
 
 def check_bundle(bundle: Bundle) -> None:
     """Refuse a bundle that is no whole run."""
     run, definition = bundle.run, bundle.definition
-    _rules.named("run id", run.run_id)
+    rules.named("run id", run.run_id)
     if run.start_key is not None:
-        _rules.named("start key", run.start_key)
+        rules.named("start key", run.start_key)
     if run.lease is not None:
         raise ValueError("a run that is taken in has no lease")
     if definition is None and not run.status.tombstone:
         raise ValueError("a run is taken in with its definition")
     if definition is not None and definition.digest != run.digest:
         raise ValueError("the definition is not that of the run")
-    _rules.follows(0, bundle.records)
+    rules.follows(0, bundle.records)
     done = [record.path for record in bundle.records if record.mark is Mark.COMPLETED]
     if len(set(done)) < len(done):
         raise CheckpointConflict
@@ -48,7 +48,7 @@ def buried(run: Run, *, revision: int, status: Status, now: float) -> Run:
         raise ValueError(f"a tombstone is moved or removed, not {status.value}")
     if run.status.tombstone:
         raise NotInThatState(run_id=run.run_id, status=run.status.value, what="only its name is left")
-    _rules.nobody_holds(run, now)
+    rules.nobody_holds(run, now)
     if run.revision != revision:
         raise CheckpointConflict
     return Run(

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
+from .. import rules
 from ..errors import CheckpointConflict, ConfigurationError, LeaseLost, NotFound, StoreUnavailable
 from ..portable import Bundle, Info, StartKeyTaken
 from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, RunExists, Status
-from . import _rules, _whole
+from . import _whole
 
 
 class _Kept(msgspec.Struct):
@@ -43,14 +44,14 @@ class Memory:
 
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it; see `Store.create`."""
-        _rules.check_new(new, owner, ttl)
+        rules.check_new(new, owner, ttl)
         with self._lock:
             self._check_takes()
             if new.start_key is not None and new.start_key in self._start_keys:
                 return self._kept(self._start_keys[new.start_key]).run, None
             if new.run_id in self._runs:
                 raise RunExists(run_id=new.run_id)
-            run = _rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
+            run = rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
             self._definitions.setdefault(new.definition.digest, new.definition)
             self._runs[new.run_id] = _Kept(run)
             if new.start_key is not None:
@@ -59,19 +60,19 @@ class Memory:
 
     def claim(self, run_id: str, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
         """Take the lease; see `Store.claim`."""
-        _rules.check_claim(run_id, owner, ttl)
+        rules.check_claim(run_id, owner, ttl)
         with self._lock:
             kept = self._kept(run_id)
             before = kept.run.status
-            kept.run, lease = _rules.claimed(kept.run, owner=owner, holder=holder, ttl=ttl, now=now)
+            kept.run, lease = rules.claimed(kept.run, owner=owner, holder=holder, ttl=ttl, now=now)
             return replace(kept.run, status=before), lease
 
     def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
         """Extend the lease from now; see `Store.renew`."""
-        _rules.check_ttl(ttl)
+        rules.check_ttl(ttl)
         with self._lock:
             kept = self._leased(lease)
-            renewed = _rules.renewed(kept.run.lease, lease, ttl=ttl, now=now)
+            renewed = rules.renewed(kept.run.lease, lease, ttl=ttl, now=now)
             kept.run = replace(kept.run, lease=renewed)
             return renewed
 
@@ -80,28 +81,28 @@ class Memory:
         with self._lock:
             self._check_open()
             kept = self._runs.get(lease.run_id)
-            if kept is not None and _rules.gives_back(kept.run.lease, lease, now=now):
+            if kept is not None and rules.gives_back(kept.run.lease, lease, now=now):
                 kept.run = replace(kept.run, lease=None)
 
     def commit(self, lease: Lease, change: Change) -> int:
         """Apply a change under the lease; see `Store.commit`."""
         with self._lock:
             kept = self._leased(lease)
-            if not _rules.current(kept.run.lease, lease, change.now):
+            if not rules.current(kept.run.lease, lease, change.now):
                 raise LeaseLost
-            return self._apply(kept, _rules.changed(kept.run, change), change)
+            return self._apply(kept, rules.changed(kept.run, change), change)
 
     def amend(self, run_id: str, *, revision: int, change: Change) -> int:
         """Apply an operator's change; see `Store.amend`."""
         with self._lock:
             kept = self._kept(run_id)
-            return self._apply(kept, _rules.amended(kept.run, revision=revision, change=change), change)
+            return self._apply(kept, rules.amended(kept.run, revision=revision, change=change), change)
 
     def request_cancel(self, run_id: str, note: Note, *, now: float) -> Run:
         """Record the wish to cancel; see `Store.request_cancel`."""
         with self._lock:
             kept = self._kept(run_id)
-            kept.run = _rules.cancelled(kept.run, now=now)
+            kept.run = rules.cancelled(kept.run, now=now)
             kept.notes.append(replace(note, seq=len(kept.notes) + 1))
             return kept.run
 
@@ -143,22 +144,22 @@ class Memory:
         label: str | None = None,
     ) -> tuple[tuple[Run, ...], str | None]:
         """Newest first; see `Store.page`."""
-        _rules.check_limit(limit)
-        place = _rules.cursor_place(after)
+        rules.check_limit(limit)
+        place = rules.cursor_place(after)
         with self._lock:
             self._check_open()
             wanted = [
                 kept.run
                 for kept in self._runs.values()
                 if (kept.run.created, kept.run.run_id) < place
-                and _rules.shown(kept.run, status)
+                and rules.shown(kept.run, status)
                 and workflow in (None, kept.run.workflow)
                 and (label is None or label in kept.run.labels)
             ]
         wanted.sort(key=lambda run: (run.created, run.run_id), reverse=True)
         found = tuple(wanted[:limit])
         more = bool(found) and len(wanted) > limit
-        return found, _rules.cursor_text(found[-1].created, found[-1].run_id) if more else None
+        return found, rules.cursor_text(found[-1].created, found[-1].run_id) if more else None
 
     def faults(self) -> tuple[Mapping[str, str], ...]:
         """Nothing: what is in memory is not read back from anywhere."""
@@ -243,7 +244,7 @@ class Memory:
 
     def _apply(self, kept: _Kept, after: Run, change: Change) -> int:
         """Check everything first, then set: a refused change leaves nothing behind."""
-        _rules.follows(len(kept.records), change.records)
+        rules.follows(len(kept.records), change.records)
         completed = [record.path for record in change.records if record.mark is Mark.COMPLETED]
         if len(set(completed)) < len(completed) or not kept.completed.isdisjoint(completed):
             raise CheckpointConflict

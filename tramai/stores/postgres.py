@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from .. import rules
 from ..errors import (
     CheckpointConflict,
     ExtraMissing,
@@ -22,7 +23,6 @@ from ..store import Change, Holder, Lease, NewRun, Note, Run, RunExists, Status
 from . import _postgres_rows as columns
 from . import _postgres_schema as schema
 from . import _rows as rows
-from . import _rules
 from ._postgres_connection import PATIENCE, Db, Pool
 from ._postgres_failures import Duplicate, busy
 from ._postgres_read import name_of
@@ -76,7 +76,7 @@ class Postgres(Whole):
 
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it; see `Store.create`."""
-        _rules.check_new(new, owner, ttl)
+        rules.check_new(new, owner, ttl)
         tried: set[str] = set()
 
         def attempt(db: Db, doubt: bool) -> tuple[Run, Lease | None]:
@@ -89,7 +89,7 @@ class Postgres(Whole):
                     if new.start_key is not None and run.start_key == new.start_key:
                         return run, None
                     raise RunExists(run_id=new.run_id)
-                run = _rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=server_now)
+                run = rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=server_now)
                 tried.add(run.generation)
                 write = Write.of_life(key, run, Change(now=server_now, definition=new.definition))
                 try:
@@ -104,7 +104,7 @@ class Postgres(Whole):
 
     def claim(self, run_id: str, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
         """Take the lease; see `Store.claim`."""
-        _rules.check_claim(run_id, owner, ttl)
+        rules.check_claim(run_id, owner, ttl)
         tried: dict[str, Status] = {}
 
         def attempt(db: Db, doubt: bool) -> tuple[Run, Lease]:
@@ -113,7 +113,7 @@ class Postgres(Whole):
                 before = header.run
                 if before.lease is not None and before.lease.token in tried:
                     return replace(self._whole(db, before), status=tried[before.lease.token]), before.lease
-                run, lease = _rules.claimed(before, owner=owner, holder=holder, ttl=ttl, now=header.now)
+                run, lease = rules.claimed(before, owner=owner, holder=holder, ttl=ttl, now=header.now)
                 tried[lease.token] = before.status
                 if self._settle(db, header, run):
                     return replace(self._whole(db, run), status=before.status), lease
@@ -123,7 +123,7 @@ class Postgres(Whole):
 
     def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
         """Extend the lease from now; see `Store.renew`. Once more does no harm, so nobody asks whether it was done."""
-        _rules.check_ttl(ttl)
+        rules.check_ttl(ttl)
         names = {"run_id": name_of(lease.run_id), "token": name_of(lease.token), "owner": name_of(lease.owner)}
         values = {**names, "fence": lease.fence, "ttl": float(ttl)}
         patience = min(max(ttl / 3, 1.0), 10.0)  # then comes the next beat; a server that hangs is asked twice
@@ -141,7 +141,7 @@ class Postgres(Whole):
                     header = self._header(db, lease.run_id)
                 except NotFound:
                     return
-                if not _rules.gives_back(header.run.lease, lease, now=header.now):
+                if not rules.gives_back(header.run.lease, lease, now=header.now):
                     return
                 if self._settle(db, header, replace(header.run, lease=None)):
                     return
@@ -164,7 +164,7 @@ class Postgres(Whole):
                     known = self._header_or_lost(db, lease)
                     if doubt and sent is not None and landed(db, self._sql, sent, known.head):
                         return sent.revision
-                    if not _rules.current(known.run.lease, lease, known.now):
+                    if not rules.current(known.run.lease, lease, known.now):
                         raise LeaseLost
                 try:
                     write = sent = Write.of_commit(known, lease, change, kept)
@@ -190,7 +190,7 @@ class Postgres(Whole):
         lean = rows.lean_change(change, kept.__setitem__)
         return self._operate(
             run_id,
-            lambda header: _rules.amended(header.run, revision=revision, change=replace(lean, now=header.now)),
+            lambda header: rules.amended(header.run, revision=revision, change=replace(lean, now=header.now)),
             lean,
             kept,
         ).revision
@@ -198,7 +198,7 @@ class Postgres(Whole):
     def request_cancel(self, run_id: str, note: Note, *, now: float) -> Run:
         """Record the wish to cancel; see `Store.request_cancel`."""
         change = Change(now=now, notes=(note,))
-        return self._operate(run_id, lambda header: _rules.cancelled(header.run, now=header.now), change, {})
+        return self._operate(run_id, lambda header: rules.cancelled(header.run, now=header.now), change, {})
 
     def close(self) -> None:
         """Give the connections back."""

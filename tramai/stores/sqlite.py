@@ -14,10 +14,10 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from .. import rules
 from ..errors import CheckpointConflict, CheckpointCorrupt, LeaseLost, NotFound, StoreUnavailable
 from ..store import Change, Definition, Holder, Lease, NewRun, Note, Record, Run, RunExists, Status
 from . import _rows as rows
-from . import _rules
 from . import _sqlite_file as place
 from . import _sqlite_rows as columns
 from . import _sqlite_schema as schema
@@ -71,7 +71,7 @@ class Sqlite(Whole):
 
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it; see `Store.create`."""
-        _rules.check_new(new, owner, ttl)
+        rules.check_new(new, owner, ttl)
         with self._connection as execute:
             if new.start_key is not None:
                 found = execute("SELECT id FROM run WHERE start_key=?", (new.start_key,)).fetchone()
@@ -79,26 +79,26 @@ class Sqlite(Whole):
                     return self._whole(columns.header_of(execute(_GET_BY_KEY, found).fetchone())[0]), None
             if execute("SELECT 1 FROM run WHERE run_id=?", (new.run_id,)).fetchone() is not None:
                 raise RunExists(run_id=new.run_id)
-            run = _rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
+            run = rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
             self._insert(run)
             self._define(new.definition)
         return run, run.lease
 
     def claim(self, run_id: str, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
         """Take the lease; see `Store.claim`."""
-        _rules.check_claim(run_id, owner, ttl)
+        rules.check_claim(run_id, owner, ttl)
         with self._connection:
             before, head = self._header(run_id)
-            run, lease = _rules.claimed(before, owner=owner, holder=holder, ttl=ttl, now=now)
+            run, lease = rules.claimed(before, owner=owner, holder=holder, ttl=ttl, now=now)
             self._rewrite(run, head)
             return replace(self._whole(run), status=before.status), lease
 
     def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
         """Extend the lease from now; see `Store.renew`."""
-        _rules.check_ttl(ttl)
+        rules.check_ttl(ttl)
         with self._connection:
             run, head = self._header_or_lost(lease)
-            renewed = _rules.renewed(run.lease, lease, ttl=ttl, now=now)
+            renewed = rules.renewed(run.lease, lease, ttl=ttl, now=now)
             self._rewrite(replace(run, lease=renewed), head)
         return renewed
 
@@ -109,7 +109,7 @@ class Sqlite(Whole):
                 run, head = self._header(lease.run_id)
             except NotFound:
                 return
-            if _rules.gives_back(run.lease, lease, now=now):
+            if rules.gives_back(run.lease, lease, now=now):
                 self._rewrite(replace(run, lease=None), head)
 
     def commit(self, lease: Lease, change: Change) -> int:
@@ -126,7 +126,7 @@ class Sqlite(Whole):
         """Apply an operator's change; see `Store.amend`."""
         with self._connection:
             before, head = self._header(run_id)
-            run = _rules.amended(before, revision=revision, change=rows.lean_change(change, self._keep))
+            run = rules.amended(before, revision=revision, change=rows.lean_change(change, self._keep))
             self._rewrite(run, head, change)
         return run.revision
 
@@ -134,7 +134,7 @@ class Sqlite(Whole):
         """Record the wish to cancel; see `Store.request_cancel`."""
         with self._connection:
             before, head = self._header(run_id)
-            run = _rules.cancelled(before, now=now)
+            run = rules.cancelled(before, now=now)
             self._rewrite(run, head, Change(now=now, notes=(note,)))
             return self._whole(run)
 
@@ -189,10 +189,10 @@ class Sqlite(Whole):
         label: str | None = None,
     ) -> tuple[tuple[Run, ...], str | None]:
         """Newest first, by index; see `Store.page`."""
-        _rules.check_limit(limit)
+        rules.check_limit(limit)
         filters = {"run.status": status and status.value, "run.workflow": workflow, "label.name": label}
         given = {name: value for name, value in filters.items() if value is not None}
-        values = (*_rules.cursor_place(after), *given.values(), limit + 1)
+        values = (*rules.cursor_place(after), *given.values(), limit + 1)
         query = _page_query(tuple(given))
 
         def work() -> tuple[tuple[Run, ...], str | None]:
@@ -207,7 +207,7 @@ class Sqlite(Whole):
                     faults.append({"run_id": run_id, "what": error.message})
             self._faults = tuple(faults)
             more = 0 < limit < len(found)
-            return tuple(runs), _rules.cursor_text(found[limit - 1][1], found[limit - 1][0]) if more else None
+            return tuple(runs), rules.cursor_text(found[limit - 1][1], found[limit - 1][0]) if more else None
 
         return self._connection.read(work)
 
@@ -256,7 +256,7 @@ class Sqlite(Whole):
 
     def _move(self, before: rows.Head, lease: Lease, change: Change) -> rows.Head | None:
         """Write the moving half, if it is still as before and the lease current; None when it was not written."""
-        after = before.after(_rules.progressed(before.moving, change), change)
+        after = before.after(rules.progressed(before.moving, change), change)
         values = (after.last_seq, after.last_note, after.body, after.sum)
         held = (before.key, lease.fence, lease.token, lease.owner, change.now)
         written = self._execute(_GO_ON, (*values, *held, before.last_seq, before.body)).rowcount
@@ -265,7 +265,7 @@ class Sqlite(Whole):
     def _turn(self, lease: Lease, change: Change) -> rows.Head:
         """A commit that changes what runs are looked up by, or the lease: the whole header, under the same fence."""
         before, head = self._header_or_lost(lease)
-        run = _rules.changed(before, rows.lean_change(change, self._keep))
+        run = rules.changed(before, rows.lean_change(change, self._keep))
         after = rows.head(head.key, run, head.last_seq + len(change.records), head.last_note + len(change.notes))
         held = (head.key, lease.fence, lease.token, lease.owner, change.now)
         if self._execute(_SET_HEAD_IF_HELD, (*columns.head_row(run, after), *held)).rowcount != 1:
@@ -287,7 +287,7 @@ class Sqlite(Whole):
         self._execute(_SET_RUN, (*columns.run_row(key, run)[1:], key))
 
     def _append(self, before: rows.Head, change: Change) -> None:
-        _rules.follows(before.last_seq, change.records)
+        rules.follows(before.last_seq, change.records)
         execute, key, keep = self._execute, before.key, self._keep
         try:
             for record in change.records:

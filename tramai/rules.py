@@ -15,9 +15,9 @@ from typing import Protocol, TypeVar
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ..duration import LONGEST
-from ..errors import CheckpointConflict, LeaseHeld, LeaseLost, NotInThatState, UsageError
-from ..store import Change, Holder, Lease, NewRun, Record, Run, Status
+from .duration import LONGEST
+from .errors import CheckpointConflict, LeaseHeld, LeaseLost, NotInThatState, UsageError
+from .store import Change, Holder, Lease, NewRun, Record, Run, Status
 
 _SET_IF_GIVEN = ("status", "step", "outputs", "finished", "step_executions", "tokens", "cost_usd", "retry_base")
 
