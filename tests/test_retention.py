@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tramai import retention
+from tramai import kinds, retention
+from tramai.errors import CheckpointCorrupt, ConfigurationError
+from tramai.portable import Unsupported
 from tramai.store import Status
+from tramai.stores import open_store
 from tramai.stores.memory import Memory
-from tramai.testing._store_given import begin, change, claim
+from tramai.testing._store_given import begin, change, claim, done
 from tramai.testing.clock import FakeClock
 
 
@@ -75,3 +80,110 @@ def test_a_failed_run_that_somebody_resumed_meanwhile_stays(store: Memory, clock
     assert store.get("r1").status is Status.RUNNING
     clock.advance(30)
     assert not retention.remove(store, run, clock=clock)
+
+
+# The rule in the URL of a store.
+
+
+@pytest.mark.parametrize(
+    ("url", "left", "rule"),
+    [
+        ("memory:", "memory:", None),
+        ("memory:?retention=30d", "memory:", "30d"),
+        ("sqlite:a?b.db?retention=completion", "sqlite:a?b.db", "completion"),
+        ("sqlite:a?retention=1d/b.db", "sqlite:a", "1d/b.db"),
+        ("file:d?layout=workflow&retention=2h", "file:d?layout=workflow", "2h"),
+        ("file:d?retention=2h&layout=workflow", "file:d?layout=workflow", "2h"),
+        ("postgresql://h/d?retention=2h", "postgresql://h/d", "2h"),
+        ("sqlite:retention=1d", "sqlite:retention=1d", None),
+    ],
+)
+def test_a_rule_stands_in_the_url(url: str, left: str, rule: str | None) -> None:
+    assert retention.split(url) == (left, rule)
+
+
+@pytest.mark.parametrize("rule", ["", "30", "-1d", "never", "101w1d1d", "200000d", "1d/b.db"])
+def test_a_rule_that_is_none_is_refused_before_anything_is_made(tmp_path: Path, rule: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^retention=") as caught:
+        open_store(f"sqlite:{tmp_path}/runs.db?retention={rule}")
+    assert caught.value.hint is not None
+    assert "?retention=30d" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_rules_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="two retentions"):
+        open_store("memory:?retention=1d&retention=2d")
+
+
+def test_looking_at_nothing_with_a_rule_makes_nothing(tmp_path: Path) -> None:
+    store = open_store(f"file:{tmp_path}/runs?retention=1d", create=False)
+    assert store.page(limit=1) == ((), None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_cannot_leave_tombstones_takes_no_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    class Poor(Memory):
+        bury = None  # type: ignore[assignment]
+
+        def close(self) -> None:
+            closed.append(self.url)
+
+    monkeypatch.setattr(kinds, "find", lambda family, name: Poor)
+    with pytest.raises(Unsupported, match="cannot leave a tombstone"):
+        open_store("memory:?retention=1d")
+    assert closed == ["memory:"]
+
+
+def test_the_end_of_a_run_is_told_whatever_becomes_of_the_others(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store("memory:?retention=completion")
+    lease = begin(store, clock)
+
+    def fail(**_: object) -> None:
+        raise OSError("the disk")
+
+    monkeypatch.setattr(store._store, "page", fail)  # type: ignore[attr-defined]
+    assert store.commit(lease, change(clock, status=Status.COMPLETED, release=True)) == 2
+    monkeypatch.undo()
+    assert store.get("r1").status is Status.COMPLETED
+    store.commit(begin(store, clock, "r2"), change(clock, status=Status.COMPLETED, release=True))
+    assert store.page(limit=9) == ((), None)
+
+
+def test_what_nobody_needs_goes_now_and_then(store: Memory, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monthly = retention.Retaining(store, "1s")
+    tidied: list[int] = []
+    monkeypatch.setattr(store, "tidy", lambda: tidied.append(1))
+    for number in range(200):
+        clock.advance(2)
+        ended(monthly, clock, f"r{number}", Status.COMPLETED)  # type: ignore[arg-type]
+    assert len(store.page(limit=999)[0]) == 1
+    assert 1 <= len(tidied) <= 40  # 199 / 32, generations are random
+
+
+def test_a_damaged_run_goes_like_the_others(store: Memory, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended(store, clock, "r1", Status.COMPLETED)
+
+    def damaged(run_id: str) -> None:
+        raise CheckpointCorrupt(what="it is damaged", run_id=run_id)
+
+    monkeypatch.setattr(store, "journal", damaged)
+    ended(retention.Retaining(store, "completion"), clock, "r2", Status.COMPLETED)  # type: ignore[arg-type]
+    assert store.page(limit=9) == ((), None)
+
+
+def test_only_the_log_folder_of_the_very_run_goes_with_it(store: Memory, clock: FakeClock, tmp_path: Path) -> None:
+    names = ("logs/r1/a.log", "logs/r2/b.log", "other/r1/c.log", "d.log")
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    lines = [done(seq, f"p{seq}", log=str(tmp_path / name)) for seq, name in enumerate(names, 1)]
+    lease = begin(store, clock)
+    store.commit(lease, change(clock, *lines, done(5, "p5", log="logs/r1/relative.log")))
+    retaining = retention.Retaining(store, "completion")
+    retaining.commit(lease, change(clock, status=Status.COMPLETED, release=True))
+    assert [name for name in names if not (tmp_path / name).exists()] == ["logs/r1/a.log"]

@@ -253,6 +253,30 @@ def test_retention_is_a_setting_and_the_flag_wins(tramai: Call, three: tuple[str
     assert len(statuses(tramai)) == 2
 
 
+@pytest.mark.parametrize("kind", ["sqlite:runs.db", "file:runs", "markdown:runs"])
+def test_a_store_may_keep_nothing_of_a_run_that_is_over(tramai: Call, kind: str) -> None:
+    url = f"{kind}?retention=completion"
+    result = tramai("run", write("hello.yaml", HELLO), "--store", url, "--start-key", "k")
+    assert (result.exit_code, result.stdout) == (0, "said: hello world\n")
+    ((run_id, status),) = statuses(tramai, "--store", kind, "--status", "removed").items()
+    assert status == "removed"
+    assert list(Path(".tramai/logs").iterdir()) == []
+    assert not any(b"hello world" in path.read_bytes() for path in Path().rglob("runs/**/*") if path.is_file())
+    assert tramai("run", "hello.yaml", "--store", url, "--start-key", "k").exit_code == 5
+    assert tramai("resume", run_id, "--store", url).exit_code == 5
+    assert tramai("run", write("sleeps.yaml", SLEEPS), "--store", url).exit_code == 11
+    assert list(statuses(tramai, "--store", kind).values()) == ["sleeping"]
+    assert tramai("cancel", "@last", "--store", url).exit_code == 0
+    assert len(statuses(tramai, "--store", kind, "--status", "removed")) == 2
+
+
+def test_a_wrong_rule_is_3_and_says_how_to_write_it(tramai: Call) -> None:
+    result = tramai("list", "--store", "sqlite:runs.db?retention=30")
+    assert result.exit_code == 3
+    assert "retention=30: 30 what? write 30s or 30m" in result.stderr
+    assert "?retention=completion" in result.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -1,4 +1,4 @@
-"""The stores: one file a kind, named as the scheme of its URL."""
+"""The stores: one file a kind, named as the scheme of its URL; others come by the entry point `tramai.stores`."""
 
 from __future__ import annotations
 
@@ -11,32 +11,44 @@ from ..store import Store
 
 _SCHEMES = {"postgresql": "postgres"}
 """Schemes that are not the name of their kind."""
+GROUP = "tramai.stores"
+"""The entry points by which a package adds a store: the name is the scheme, the object its class."""
 
 
 def open_store(url: str, *, create: bool = True) -> Store:
     """The store of a URL: `memory:`, `sqlite:PATH` (`sqlite:` alone is `.tramai/tramai.db`), `postgresql://…`.
 
+    `?retention=30d` in any of them: runs that were over for so long are removed when another one ends.
     With `create=False`, for verbs that only look: where nothing is stored yet, nothing is made, and the answer
     is an empty store in memory that takes no run. ConfigurationError for a scheme nobody knows.
     """
-    kind, where = _kind(url)
+    kind, where, rule = _kind(url)
     try:
-        return cast(Store, kind(where, create=create))
+        store = cast(Store, kind(where, create=create))
     except NotFound as nothing:
         shown = str(nothing.details.get("url", url))
         return cast(Store, kinds.find("stores", "memory")(url=shown, sealed=True))
+    if rule is None:
+        return store
+    from ..retention import Retaining
+
+    try:
+        return cast(Store, Retaining(store, rule))
+    except BaseException:
+        store.close()
+        raise
 
 
 def peek(url: str) -> int | None:
     """The format of what lies at a URL, without changing it; None where nothing does, or nobody can say."""
-    kind, where = _kind(url)
+    kind, where, _ = _kind(url)
     look = getattr(kind, "peek", None)
     return None if look is None else cast(int | None, look(where))
 
 
 def ddl(url: str) -> str:
     """The SQL that makes an empty store at a URL, without connecting to it; Unsupported where there is no SQL."""
-    kind, where = _kind(url)
+    kind, where, _ = _kind(url)
     say = getattr(kind, "ddl", None)
     if say is None:
         from ..portable import Unsupported
@@ -45,16 +57,38 @@ def ddl(url: str) -> str:
     return cast(str, say(where))
 
 
-def _kind(url: str) -> tuple[Any, str]:
-    """The class of a URL, and the rest of the text."""
+def _kind(url: str) -> tuple[Any, str, str | None]:
+    """The class of a URL, the rest of the text, and how long runs are kept there."""
+    rule = None
+    if "retention=" in url:
+        from .. import retention
+
+        url, rule = retention.split(url)
+        retention.seconds(rule or "")
     scheme, colon, where = url.partition(":")
     try:
         if not colon:
             raise KeyError(scheme)
-        return kinds.find("stores", _SCHEMES.get(scheme, scheme)), where
+        return kinds.find("stores", _SCHEMES.get(scheme, scheme)), where, rule
     except KeyError:
-        known = ", ".join(f"{name}:" for name in kinds.names("stores"))
-        raise ConfigurationError(what=f"no store goes by {shown(url)!r}", hint=f"known stores: {known}") from None
+        return _elsewhere(url), where, rule
+
+
+def _elsewhere(url: str) -> Any:
+    """The class of a scheme that is not ours: what an installed package has registered for it."""
+    from importlib.metadata import entry_points
+
+    scheme, colon, _ = url.partition(":")
+    others = entry_points(group=GROUP)
+    found = [point for point in others if colon and point.name == scheme]
+    if not found:
+        known = ", ".join(f"{name}:" for name in sorted({*kinds.names("stores"), *others.names}))
+        raise ConfigurationError(what=f"no store goes by {shown(url)!r}", hint=f"known stores: {known}")
+    try:
+        return found[0].load()
+    except Exception as error:  # whatever a foreign module raises when it is imported
+        what = f"the store {scheme}: of {found[0].value} cannot be loaded: {type(error).__name__}: {error}"
+        raise ConfigurationError(what=what, hint="is its package installed as a whole?") from error
 
 
 def shown(url: str) -> str:

@@ -182,8 +182,9 @@ class Creating(Given):
             lambda store: store.claim("nobody", owner="a", holder=HERE, ttl=TTL, now=1.0),
             lambda store: store.amend("nobody", revision=1, change=Change(now=1.0)),
             lambda store: store.request_cancel("nobody", Note(at=1.0, type="cancel"), now=1.0),
+            lambda store: store.post("nobody", Note(at=1.0, type="word"), after=0, now=1.0),
         ],
-        ids=["get", "journal", "notes", "cancel_requested", "claim", "amend", "request_cancel"],
+        ids=["get", "journal", "notes", "cancel_requested", "claim", "amend", "request_cancel", "post"],
     )
     def test_a_run_that_never_was_is_not_found(self, store: Store, ask: Callable[[Store], object]) -> None:
         with pytest.raises(NotFound, match=re.escape("no such run: nobody")):

@@ -1,4 +1,4 @@
-"""Writes without a lease: an operator's amendments and requests to cancel."""
+"""Writes without a lease: an operator's amendments, requests to cancel, and what others have to say."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ._store_given import Given, begin, change, claim, dead_holder, done, everyt
 from .clock import FakeClock
 
 CANCEL = Note(at=3.5, type="cancel", by="ops", comment="enough")
+WORD = Note(at=4.5, type="word", by="ann", comment="yes\n漢", data='{"a":1}')
 
 
 class Operators(Given):
@@ -140,3 +141,54 @@ class Operators(Given):
         assert store.commit(lease, change(clock, record(2), notes=(Note(at=1.0, type="mine"),))) == 4
         assert store.get("r1").cancel_requested
         assert [note.type for note in store.notes("r1")] == ["cancel", "mine"]
+
+    def test_a_word_is_noted_beside_the_holder_who_goes_on(self, store: Store, clock: FakeClock) -> None:
+        lease = begin(store, clock)
+        store.commit(lease, change(clock, record(1), notes=(CANCEL,)))
+        clock.advance(1)
+        run = store.post("r1", WORD, after=1, now=clock.now())
+        assert store.get("r1") == run
+        assert (run.status, run.revision, run.fence, run.lease, run.updated) == (
+            Status.RUNNING, 3, 1, lease, clock.now(),
+        )  # fmt: skip
+        assert store.commit(lease, change(clock, record(2), notes=(CANCEL,))) == 4
+        assert store.notes("r1") == tuple(replace(note, seq=seq) for seq, note in enumerate((CANCEL, WORD, CANCEL), 1))
+        assert store.renew(lease, ttl=30.0, now=clock.now()).fence == 1
+
+    @pytest.mark.parametrize("after", [-1, 0, 2, 9])
+    def test_a_word_is_heard_only_after_exactly_what_was_read(self, store: Store, clock: FakeClock, after: int) -> None:
+        lease = begin(store, clock)
+        store.commit(lease, change(clock, notes=(CANCEL,), release=True))
+        before = everything(store)
+        with pytest.raises(CheckpointConflict, match=r"^Workflow checkpoint conflict$"):
+            store.post("r1", WORD, after=after, now=clock.now())
+        assert everything(store) == before
+        assert store.post("r1", WORD, after=1, now=clock.now()).revision == 3
+
+    @pytest.mark.parametrize("status", [Status.WAITING, Status.SLEEPING, Status.FAILED, Status.READY])
+    def test_a_word_can_make_a_waiting_run_due_and_no_other(
+        self, store: Store, clock: FakeClock, status: Status
+    ) -> None:
+        store.commit(begin(store, clock), change(clock, status=status, wake_at=9e9, release=True))
+        clock.advance(1)
+        run = store.post("r1", WORD, after=0, now=clock.now())
+        assert (run.status, run.wake_at) == (status, 9e9)
+        run = store.post("r1", WORD, after=1, due=True, now=clock.now())
+        assert store.get("r1") == run
+        assert (run.status, run.fence, run.wake_at) == (status, 1, clock.now() if status is Status.WAITING else 9e9)
+
+    @pytest.mark.parametrize("status", [Status.COMPLETED, Status.CANCELLED, Status.DEAD])
+    def test_nothing_is_noted_of_a_run_that_is_over(self, store: Store, clock: FakeClock, status: Status) -> None:
+        store.commit(begin(store, clock), change(clock, status=status))
+        before = everything(store)
+        with pytest.raises(NotInThatState, match=rf"^run r1 is {status.value}: nothing more is noted of it$"):
+            store.post("r1", WORD, after=0, now=clock.now())
+        assert everything(store) == before
+
+    def test_a_word_does_not_open_the_way_for_a_former_owner(self, store: Store, clock: FakeClock) -> None:
+        lease = begin(store, clock)
+        expire(clock)
+        store.post("r1", WORD, after=0, now=clock.now())
+        with pytest.raises(LeaseLost):
+            store.commit(lease, change(clock, record(1)))
+        assert claim(store, clock)[1].fence == 2

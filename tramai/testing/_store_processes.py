@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 import pytest
 
 from ..errors import LeaseHeld
-from ..store import Holder, Store
+from ..store import Holder, Note, Store
 from ._at_once import PATIENCE, in_processes, running
 from ._store_given import TTL, Given, Opener, begin, change, claim, done, expire, new_run
 from .clock import FakeClock
@@ -46,6 +46,16 @@ class Processes(Given):
         assert {run_id for _, (run_id, _) in answers} == {store.page(limit=9)[0][0].run_id}
         assert len(store.page(limit=9)[0]) == 1
 
+    def test_of_six_processes_with_a_word_for_the_same_list_one_is_heard(
+        self, store: Store, clock: FakeClock, opener_: Opener
+    ) -> None:
+        lease = begin(store, clock)
+        answers = in_processes(opener_, _say, [("r1", f"p{n}", clock.now()) for n in range(6)])
+        assert sorted(kind for kind, _ in answers) == ["CheckpointConflict"] * 5 + ["won"]
+        (heard,) = store.notes("r1")
+        assert ("won", heard.by) in answers
+        assert store.commit(lease, change(clock, done(1))) == 3
+
     def test_processes_that_write_at_once_lose_nothing(self, store: Store, clock: FakeClock, opener_: Opener) -> None:
         answers = in_processes(opener_, _work, [(f"r{n}", clock.now()) for n in range(4)])
         assert answers == [("won", COMMITS + 1)] * 4
@@ -74,6 +84,11 @@ class Processes(Given):
 
 def _claim(store: Store, run_id: str, owner: str, now: float) -> str:
     return store.claim(run_id, owner=owner, holder=Holder.here(), ttl=TTL, now=now)[1].token
+
+
+def _say(store: Store, run_id: str, by: str, now: float) -> str:
+    store.post(run_id, Note(at=now, type="word", by=by), after=0, now=now)
+    return by
 
 
 def _start(store: Store, run_id: str, now: float) -> tuple[str, bool]:

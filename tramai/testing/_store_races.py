@@ -104,6 +104,17 @@ class Races(Given):
         assert run.status is Status.COMPLETED
         assert run.revision == 2 + (not isinstance(cancel, NotInThatState))
 
+    @pytest.mark.parametrize("round_", ROUNDS)
+    def test_of_many_words_after_the_same_list_one_is_heard(self, store: Store, clock: FakeClock, round_: int) -> None:
+        lease = begin(store, clock)
+        said = [Note(at=1.0, type="word", by=f"p{n}") for n in range(6)]
+        now = clock.now()
+        answers = at_once([lambda note=note: store.post("r1", note, after=0, now=now) for note in said])  # type: ignore[misc]
+        assert sorted(map(_kind, answers)) == ["CheckpointConflict"] * 5 + ["won"]
+        (heard,) = store.notes("r1")
+        assert [note.by for note, answer in zip(said, answers, strict=True) if _kind(answer) == "won"] == [heard.by]
+        assert store.commit(lease, change(clock, done(1))) == 3
+
     def test_many_threads_on_many_runs_lose_nothing(self, store: Store, clock: FakeClock) -> None:
         def work(name: str) -> None:
             lease = begin(store, clock, name)

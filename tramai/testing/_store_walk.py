@@ -44,8 +44,9 @@ class _Walk:
         self.made = 0
 
     def step(self) -> None:
-        actions = (self.create, self.claim, self.renew, self.release, self.commit, self.amend, self.cancel, self.wait)
-        weights = (2, 4, 2, 2, 9, 2, 1, 3)
+        beside = (self.amend, self.cancel, self.post)
+        actions = (self.create, self.claim, self.renew, self.release, self.commit, *beside, self.wait)
+        weights = (2, 4, 2, 2, 9, 2, 1, 2, 3)
         self.chance.choices(actions, weights)[0]()
 
     def both(self, call: Callable[[Store, int], Any]) -> Any:
@@ -106,6 +107,15 @@ class _Walk:
     def cancel(self) -> None:
         run_id, note = self.chance.choice(IDS), Note(at=1.0, type="cancel")
         self.both(lambda store, _: store.request_cancel(run_id, note, now=self.clock.now()))
+
+    def post(self) -> None:
+        run_id, note = self.chance.choice(IDS), Note(at=1.0, type="word", by="p")
+        off, due = self.chance.choice((0, 0, 1)), self.chance.random() < 0.5
+        try:
+            after = len(self.model.notes(run_id)) + off
+        except TramaiError:
+            after = off
+        self.both(lambda store, _: store.post(run_id, note, after=after, due=due, now=self.clock.now()))
 
     def wait(self) -> None:
         self.clock.advance(self.chance.choice((0.5, TTL - 0.5, TTL)))

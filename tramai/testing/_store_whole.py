@@ -156,6 +156,8 @@ class Whole(Given):
             claim(whole, clock)
         with pytest.raises(NotInThatState, match=r"^run r1 is arriving: "):
             whole.request_cancel("r1", GONE, now=clock.now())
+        with pytest.raises(NotInThatState, match=r"^run r1 is arriving: "):
+            whole.post("r1", GONE, after=0, now=clock.now())
         assert everything(whole) == before
         assert [run.run_id for run in whole.page(limit=5)[0]] == ["r1"]
         whole.amend("r1", revision=8, change=change(clock, status=Status.SLEEPING))
@@ -265,6 +267,7 @@ class Whole(Given):
             lambda: claim(whole, clock),
             lambda: whole.amend("r1", revision=2, change=change(clock, status=Status.READY)),
             lambda: whole.request_cancel("r1", GONE, now=clock.now()),
+            lambda: whole.post("r1", GONE, after=1, now=clock.now()),
             lambda: whole.bury("r1", GONE, revision=2, status=Status.REMOVED, now=clock.now()),
         ):
             with pytest.raises(NotInThatState, match=rf"^run r1 is {status.value}: "):

@@ -13,8 +13,8 @@
             return FakeClockThatSetsIt(store)
 
 The suite reads as the specification; its parts are `_store_creating`, `_store_leases`, `_store_journal`,
-`_store_operators`, `_store_pages`, `_store_races`, `_store_processes`, `_store_walk` and `_store_whole`. The last
-is about `tramai.portable.Portable`, and skipped for a store without it.
+`_store_operators`, `_store_pages`, `_store_races`, `_store_processes`, `_store_walk`, `_store_whole` and
+`_store_retention`. The last two are about `tramai.portable.Portable`, and skipped for a store without it.
 """
 
 # ruff: noqa: E402 (pytest must be told before the parts are imported, or their asserts explain nothing)
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import pytest
 
-_PARTS = ("creating", "leases", "journal", "operators", "pages", "races", "processes", "walk", "whole")
+_PARTS = ("creating", "leases", "journal", "operators", "pages", "races", "processes", "walk", "whole", "retention")
 pytest.register_assert_rewrite(*(f"{__package__}._store_{part}" for part in _PARTS))
 
 from ._store_creating import Creating
@@ -34,11 +34,12 @@ from ._store_operators import Operators
 from ._store_pages import Pages
 from ._store_processes import Processes
 from ._store_races import Races
+from ._store_retention import Retention
 from ._store_walk import Walk
 from ._store_whole import Whole
 
 __all__ = ["Opener", "StoreContract"]
 
 
-class StoreContract(Creating, Leases, Journal, Operators, Pages, Races, Processes, Walk, Whole):
+class StoreContract(Creating, Leases, Journal, Operators, Pages, Races, Processes, Walk, Whole, Retention):
     """Everything a store promises. Override `make_store`, and `opener` if processes can share the store."""
