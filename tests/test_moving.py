@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 KINDS = ("memory", "sqlite", "file", "markdown")
 PAIRS = [("memory", "memory"), ("sqlite", "sqlite"), *zip(KINDS, (*KINDS[1:], KINDS[0]), strict=True)]
 SERVED = [("sqlite", "postgres"), ("postgres", "file"), ("postgres", "postgres")]
-WRITES = ("create", "claim", "commit", "amend", "adopt", "bury", "release", "request_cancel")
+WRITES = ("create", "claim", "commit", "amend", "adopt", "bury", "release", "request_cancel", "post")
 
 
 @pytest.fixture

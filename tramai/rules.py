@@ -186,6 +186,16 @@ def cancelled(run: Run, *, now: float) -> Run:
     return replace(asked, status=Status.CANCELLED, fence=run.fence + 1, finished=now, wake_at=None, lease=None)
 
 
+def posted(run: Run, *, last: int, after: int, due: bool, now: float) -> Run:
+    """The header after a line that somebody without the lease adds to an event list of `last` lines."""
+    _still_open(run, "nothing more is noted of it")
+    _arrived(run)
+    if last != after:
+        raise CheckpointConflict
+    told = replace(run, revision=run.revision + 1, updated=now)
+    return replace(told, wake_at=now) if due and run.status is Status.WAITING else told
+
+
 def shown(run: Run, status: Status | None) -> bool:
     """Whether a page of this status, or of none, shows a run: tombstones only when they are asked for."""
     return not run.status.tombstone if status is None else run.status is status

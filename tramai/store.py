@@ -286,6 +286,15 @@ class Store(Protocol):
         (fence+1); with one its owner will do it. The run after the write; NotInThatState when terminal."""
         ...
 
+    def post(self, run_id: str, note: Note, *, after: int, due: bool = False, now: float) -> Run:
+        """Add a line to the event list beside whoever holds the run: lease, fence and status stay as they are.
+
+        CheckpointConflict unless exactly `after` lines stand there, so that of several who read the same list only one
+        is heard. `due`: a run that waits can go on now (`wake_at`). The run after the write; NotInThatState when it is
+        terminal, or arriving.
+        """
+        ...
+
     def cancel_requested(self, run_id: str) -> bool:
         """Whether somebody wants it cancelled: cheap, polled by the owner."""
         ...

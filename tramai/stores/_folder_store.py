@@ -131,6 +131,13 @@ class FolderStore(Whole):
             self._apply(kept, rules.cancelled(kept.run, now=now), Change(now=now, notes=(note,)))
             return kept.whole()
 
+    def post(self, run_id: str, note: Note, *, after: int, due: bool = False, now: float) -> Run:
+        """Add a line to the event list; see `Store.post`."""
+        with self._writing(run_id) as kept:
+            told = rules.posted(kept.run, last=kept.last_note, after=after, due=due, now=now)
+            self._apply(kept, told, Change(now=now, notes=(note,)))
+            return kept.whole()
+
     def cancel_requested(self, run_id: str) -> bool:
         """Whether somebody wants it cancelled."""
         return self._look(run_id, lambda reading: reading.header().cancel_requested)

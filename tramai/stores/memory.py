@@ -106,6 +106,14 @@ class Memory:
             kept.notes.append(replace(note, seq=len(kept.notes) + 1))
             return kept.run
 
+    def post(self, run_id: str, note: Note, *, after: int, due: bool = False, now: float) -> Run:
+        """Add a line to the event list; see `Store.post`."""
+        with self._lock:
+            kept = self._kept(run_id)
+            kept.run = rules.posted(kept.run, last=len(kept.notes), after=after, due=due, now=now)
+            kept.notes.append(replace(note, seq=after + 1))
+            return kept.run
+
     def cancel_requested(self, run_id: str) -> bool:
         """Whether somebody wants it cancelled."""
         with self._lock:

@@ -200,6 +200,14 @@ class Postgres(Whole):
         change = Change(now=now, notes=(note,))
         return self._operate(run_id, lambda header: rules.cancelled(header.run, now=header.now), change, {})
 
+    def post(self, run_id: str, note: Note, *, after: int, due: bool = False, now: float) -> Run:
+        """Add a line to the event list; see `Store.post`."""
+
+        def judge(header: Header) -> Run:
+            return rules.posted(header.run, last=header.head.last_note, after=after, due=due, now=header.now)
+
+        return self._operate(run_id, judge, Change(now=now, notes=(note,)), {})
+
     def close(self) -> None:
         """Give the connections back."""
         self._pool.close()

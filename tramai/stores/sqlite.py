@@ -138,6 +138,14 @@ class Sqlite(Whole):
             self._rewrite(run, head, Change(now=now, notes=(note,)))
             return self._whole(run)
 
+    def post(self, run_id: str, note: Note, *, after: int, due: bool = False, now: float) -> Run:
+        """Add a line to the event list; see `Store.post`."""
+        with self._connection:
+            before, head = self._header(run_id)
+            run = rules.posted(before, last=head.last_note, after=after, due=due, now=now)
+            self._rewrite(run, head, Change(now=now, notes=(note,)))
+            return self._whole(run)
+
     def cancel_requested(self, run_id: str) -> bool:
         """Whether somebody wants it cancelled: one small row by index."""
         return self._connection.read(lambda: self._head(run_id), run_id).moving.cancel_requested
