@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .codec import Json
@@ -55,6 +55,10 @@ class StepContext:
     def value(self, source: Expression | Template | Value) -> Any:
         """Render to a native value."""
         return evaluate(source, self._scope)
+
+    def value_with(self, source: Expression | Template | Value, names: Mapping[str, Any]) -> Any:
+        """Render with further names in scope."""
+        return evaluate(source, {**self._scope, **names})
 
     def test(self, condition: Condition) -> bool:
         """Evaluate a condition."""

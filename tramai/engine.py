@@ -45,7 +45,7 @@ def run(
     """
     options, clock = options or Options(), clock or SystemClock()
     cwd = os.path.abspath(options.cwd or os.getcwd())
-    secrets = secret.resolve(plan.workflow.secrets, base=cwd)
+    secrets = _secrets(plan, options, cwd)
     given = Redactor(secrets.values()).json(encode(dict(inputs)))
     caps.check_inputs(plan.workflow.limits, inputs, given)
     new = NewRun(
@@ -105,7 +105,7 @@ def resume(
         judge(found, stored, plan, changed, store.journal(run_id), accept=accept_changes)
     if found.status is Status.SLEEPING and found.wake_at is not None and found.wake_at - clock.now() > options.wait:
         return standing(found, resumed=False)
-    secrets = secret.resolve(plan.workflow.secrets, base=found.cwd)
+    secrets = _secrets(plan, options, found.cwd)
     sent = time.monotonic()
     holder = Holder.here()
     audience = Audience(observers, run_id)
@@ -148,7 +148,7 @@ def rerun(
     found = _here(store, store.get(run_id), clock)
     plan, kept = _taken_over(store, found, plan, start_at, accept=accept_changes)
     cwd = os.path.abspath(options.cwd or found.cwd)
-    secrets = secret.resolve(plan.workflow.secrets, base=cwd)
+    secrets = _secrets(plan, options, cwd)
     redactor = Redactor(secrets.values())
     new = again(
         found,
@@ -271,6 +271,12 @@ def _taken_over(
 
         judge(found, stored, plan, changed, kept, accept=accept, verb="rerun")
     return plan, kept
+
+
+def _secrets(plan: Plan, options: Options, base: str) -> Mapping[str, str]:
+    if options.secrets is not None:
+        return options.secrets
+    return secret.resolve(plan.workflow.secrets, base=base)
 
 
 def _claimed(audience: Audience, lease: Lease) -> None:

@@ -50,7 +50,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `wait`: delays up to this many seconds are waited for in the process, longer ones suspend the run.
     `lease`: seconds a claim lasts; renewed every third of it. `logs`: folder for the output of children.
     `interrupt` asks the run to stop after saving, `hurry` to end its children at once. `diagnostics` is called with a
-    `diagnostics.Diagnostic` for every fault: what is behind the fixed text that everybody else sees.
+    `diagnostics.Diagnostic` for every fault: what is behind the fixed text that everybody else sees. `secrets` are
+    values in the place of the declared sources, which are then not looked at. `driver` makes the driver, from the plan
+    and the interrupt: a test's waits for nothing.
     """
 
     wait: float = 60.0
@@ -64,6 +66,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     interrupt: Any = None
     hurry: Any = None
     diagnostics: Any = None
+    secrets: Mapping[str, str] | None = None
+    driver: Any = None
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +150,7 @@ class Session:
     def carry(self, *, resumed: bool) -> Result:
         """Walk as far as the run goes, and record how it ended."""
         began = time.monotonic()
-        driver: Driver = Loop(self.interrupt) if self.plan.needs_loop else Straight(self.interrupt)
+        driver = self._driver()
         try:
             host = self._host(driver, began)
             if self.plan.spawns:
@@ -214,6 +218,12 @@ class Session:
         finally:
             if isinstance(driver, Loop):
                 await self.journal.settle()
+
+    def _driver(self) -> Driver:
+        if self.options.driver is not None:
+            made: Driver = self.options.driver(self.plan, self.interrupt)
+            return made
+        return Loop(self.interrupt) if self.plan.needs_loop else Straight(self.interrupt)
 
     def _host(self, driver: Driver, began: float) -> StoreHost:
         limit = self.plan.workflow.limits.timeout
