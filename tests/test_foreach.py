@@ -44,6 +44,15 @@ def test_the_loop_goes_on_with_the_item_it_had_come_to() -> None:
     assert len(completed) == len(set(completed))
 
 
+def test_no_item_begins_while_the_one_before_it_sleeps() -> None:
+    steps = STEPS.replace("key: ${{ x }}", "key: ${{ x }}\n    on_error: collect")
+    store, clock = Memory(), Clockwork()
+    assert ran(steps, TOP, given={"xs": [1, 2, 3]}, store=store, clock=clock).status == "sleeping"
+    assert "loop_over[3].add" not in ends(store)
+    clock.time += 7200
+    assert again(store, clock=clock).outputs == {"sum": 6, "sums": [1, 3, 6]}
+
+
 FAILING = """\
 - id: loop_over
   foreach:

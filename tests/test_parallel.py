@@ -101,6 +101,32 @@ def test_fail_fast_begins_no_further_item() -> None:
     assert "fan[2].half" not in ends(store)
 
 
+SLEEPING = """\
+- id: fan
+  parallel:
+    branches:
+      sleeps: [{id: nap, delay: 2h}, {id: woken, local: 1}]
+      works: [{id: first, shell: {argv: [sleep, "0.1"]}}, {id: last, LAST}]
+    MORE
+"""
+
+
+@pytest.mark.parametrize("more", ["max: 2", "fail_fast: true", "max: 1", "on_error: collect"])
+def test_a_branch_that_sleeps_stops_no_other(more: str) -> None:
+    store, clock = Memory(), Clockwork()
+    steps = SLEEPING.replace("LAST", "local: 2").replace("MORE", more)
+    assert ran(steps, store=store, clock=clock).status == "sleeping"
+    assert ends(store)["fan[works].last"] == "completed"
+    clock.time += 7200
+    assert again(store, clock=clock).status == "completed"
+
+
+@pytest.mark.parametrize(("more", "status"), [("fail_fast: true", "failed"), ("max: 2", "sleeping")])
+def test_with_fail_fast_a_failure_does_not_wait_for_a_branch_that_sleeps(more: str, status: str) -> None:
+    steps = SLEEPING.replace("LAST", "shell: exit 3").replace("MORE", more)
+    assert ran(steps).status == status
+
+
 def test_collect_leaves_an_error_in_the_place_of_a_failed_item() -> None:
     top = "outputs: {it: '${{ steps.fan.output }}', failed: '${{ steps.count.output }}'}"
     steps = FAILING.replace("MORE", "on_error: collect")

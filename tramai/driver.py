@@ -35,9 +35,17 @@ class Driver(Protocol):
         ...
 
     async def gather(
-        self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool, caught: tuple[type, ...]
+        self,
+        jobs: Sequence[Callable[[], Awaitable[Any]]],
+        *,
+        window: int,
+        ends: Callable[[Exception], bool],
+        caught: tuple[type, ...],
     ) -> list[Any]:
-        """Run jobs, at most `window` at once; exceptions of the types `caught` become results."""
+        """Run jobs, at most `window` at once; exceptions of the types `caught` become results.
+
+        `ends` says of such an exception whether it is the end of the other jobs too.
+        """
         ...
 
     async def blocking(self, work: Callable[[], T], stop: Interrupt, grace: float) -> T:
@@ -69,7 +77,12 @@ class Straight:
         raise BugError(what="a run without an event loop tried to wait for one")
 
     async def gather(
-        self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool, caught: tuple[type, ...]
+        self,
+        jobs: Sequence[Callable[[], Awaitable[Any]]],
+        *,
+        window: int,
+        ends: Callable[[Exception], bool],
+        caught: tuple[type, ...],
     ) -> list[Any]:
         """One after another: only pure blocks come here, and loops."""
         results: list[Any] = [None] * len(jobs)
@@ -78,7 +91,7 @@ class Straight:
                 results[index] = await job()
             except caught as error:  # type: ignore[misc]
                 results[index] = error
-                if fail_fast:
+                if ends(error):
                     break
         return results
 
@@ -133,7 +146,12 @@ class Loop:
             return runner.run(main())
 
     async def gather(
-        self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool, caught: tuple[type, ...]
+        self,
+        jobs: Sequence[Callable[[], Awaitable[Any]]],
+        *,
+        window: int,
+        ends: Callable[[Exception], bool],
+        caught: tuple[type, ...],
     ) -> list[Any]:
         """A few tasks drain one list of jobs, so that ten thousand items never mean ten thousand tasks."""
         import asyncio
@@ -148,7 +166,7 @@ class Loop:
                     results[index] = await job()
                 except caught as error:  # type: ignore[misc]
                     results[index] = error
-                    if fail_fast:
+                    if ends(error):
                         for drainer in drainers:
                             if drainer is not asyncio.current_task():
                                 drainer.cancel()

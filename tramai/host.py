@@ -126,9 +126,15 @@ class StoreHost:
         self.journal.add(self.record(verb, path, Mark.DECIDED, 0, value=text))
         return decode(text)
 
-    async def gather(self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool) -> list[Any]:
+    async def gather(
+        self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool, in_order: bool
+    ) -> list[Any]:
         """Side by side where the driver can."""
-        return await self.driver.gather(jobs, window=window, fail_fast=fail_fast, caught=(StepFailed, Suspended))
+
+        def ends(error: Exception) -> bool:
+            return in_order if isinstance(error, Suspended) else fail_fast
+
+        return await self.driver.gather(jobs, window=window, ends=ends, caught=(StepFailed, Suspended))
 
     async def within(self, seconds: float, work: Awaitable[Any]) -> Any:
         """A time limit over a block."""

@@ -101,8 +101,13 @@ class Host(Protocol):
         """The value `make` gave the first time for this path: journaled."""
         ...
 
-    async def gather(self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool) -> list[Any]:
-        """Results or StepFailed/Suspended of each job, in order; never started ones are None. Others escape."""
+    async def gather(
+        self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool, in_order: bool
+    ) -> list[Any]:
+        """Results or StepFailed/Suspended of each job, in order; never started ones are None. Others escape.
+
+        `fail_fast`: a failure cancels the others. `in_order`: nothing starts after a job that is suspended.
+        """
         ...
 
     async def within(self, seconds: float, work: Awaitable[Any]) -> Any:
@@ -243,19 +248,22 @@ class _Walk:
         return outputs
 
     async def fan_out(
-        self, jobs: Sequence[Job], *, window: int, fail_fast: bool, collect: bool
+        self, jobs: Sequence[Job], *, window: int, fail_fast: bool, collect: bool, in_order: bool = False
     ) -> tuple[list[dict[str, Json]], int]:
         def start(job: Job) -> Callable[[], Awaitable[dict[str, Json]]]:
             return lambda: self.block(job.block, key=job.key, names=job.names, visible=False)
 
-        ended = await self._interpreter.host.gather([start(job) for job in jobs], window=window, fail_fast=fail_fast)
+        starts = [start(job) for job in jobs]
+        ended = await self._interpreter.host.gather(starts, window=window, fail_fast=fail_fast, in_order=in_order)
         for end in ended:
             if isinstance(end, Blocked):
                 raise end
+        failures = [end for end in ended if isinstance(end, StepFailed)]
+        if failures and fail_fast and not collect:
+            raise failures[0]
         asleep = [end.until for end in ended if isinstance(end, Suspended)]
         if asleep:
             raise Suspended(min((until for until in asleep if until is not None), default=None))
-        failures = [end for end in ended if isinstance(end, StepFailed)]
         if failures and not collect:
             raise failures[0]
         return [{"error": end.error} if isinstance(end, StepFailed) else end for end in ended], len(failures)

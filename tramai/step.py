@@ -251,12 +251,13 @@ class Walk(Protocol):
         ...
 
     async def fan_out(
-        self, jobs: Sequence[Job], *, window: int, fail_fast: bool, collect: bool
+        self, jobs: Sequence[Job], *, window: int, fail_fast: bool, collect: bool, in_order: bool = False
     ) -> tuple[list[dict[str, Json]], int]:
         """Run a block per job, at most `window` at once, in order of start and of result; and how many failed.
 
         A failed job raises after its siblings ended (`fail_fast`: after cancelling them), or with `collect`
-        leaves `{"error": {…}}` in its place.
+        leaves `{"error": {…}}` in its place. A suspended job stops no sibling, but with `in_order` nothing starts
+        after it.
         """
         ...
 

@@ -49,5 +49,5 @@ class Foreach(Control, frozen=True, kw_only=True, rename={"as_": "as"}):
         """Run the items one by one."""
         jobs = await _items.jobs(walk, self.items, self.as_, self.key, self.do)
         collect = self.on_error == "collect"
-        results, failed = await walk.fan_out(jobs, window=1, fail_fast=not collect, collect=collect)
+        results, failed = await walk.fan_out(jobs, window=1, fail_fast=not collect, collect=collect, in_order=True)
         return {"items": results, "failed": failed}
