@@ -191,6 +191,17 @@ def test_the_sql_of_a_store_makes_one(tramai: Call) -> None:
     assert document(tramai("store", "migrate", "--print-sql", "--json"))["sql"] == text
 
 
+def test_the_sql_of_a_server_is_printed_without_asking_it(tramai: Call) -> None:
+    url = "postgresql://u:s3cret@192.0.2.1:9/d?schema=reviews&prefix=acme_"
+    result = tramai("store", "migrate", "--print-sql", "--store", url)
+    assert result.exit_code == 0
+    assert 'CREATE SCHEMA IF NOT EXISTS "reviews"' in result.stdout
+    assert '"reviews"."acme_run"' in result.stdout
+    assert result.stdout.startswith("BEGIN;\n")
+    assert result.stdout.endswith("COMMIT;\n")
+    assert "s3cret" not in result.output
+
+
 def test_a_store_without_sql_is_2(tramai: Call) -> None:
     result = tramai("store", "migrate", "--print-sql", "--store", "memory:")
     assert result.exit_code == 2

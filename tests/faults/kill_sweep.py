@@ -3,14 +3,17 @@
     python -m tests.faults.kill_sweep 'file:{folder}/runs'
     python -m tests.faults.kill_sweep 'sqlite:{folder}/runs.db' --stride 5
     python -m tests.faults.kill_sweep 'markdown:{folder}/runs' --again
+    python -m tests.faults.kill_sweep postgres
 
-`{folder}` is a fresh folder for each kill. `--stride N` takes every Nth place, `--again` kills the resume as well, at
-each of its own places in turn. strace does the killing: `signal=KILL` strikes before the call is made.
+`{folder}` is a fresh folder for each kill, `{name}` its name; `postgres` is a server started for the sweep, with a
+schema for each. `--stride N` takes every Nth place, `--again` kills the resume as well, at each of its own places in
+turn. strace does the killing: `signal=KILL` strikes before the call is made.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
@@ -20,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TEN = Path(__file__).with_name("ten.yaml")
 
 CALLS = ("write", "pwrite64", "fsync", "fdatasync", "rename", "renameat", "renameat2", "unlink", "unlinkat")
-CALLS += ("ftruncate", "fallocate", "sendto", "sendmsg")
+CALLS += ("ftruncate", "fallocate", "sendto", "sendmsg", "recvfrom")  # killed as it waits for a server's answer, too
 UNSAFE = {"unsafe_two": "unsafe_two", "unsafe_four": "unsafe_four", "unsafe_ten": "unsafe_ten"}
 UNSAFE["unsafe_inner"] = "six[then].unsafe_inner"
 OUTPUTS = {"total": 42, "letters": "a1,b2"}
@@ -78,7 +82,7 @@ class Case:
 
     def __init__(self, url: str, run_id: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tramai-kill-"))
-        self.url = url.format(folder=self.folder)
+        self.url = url.format(folder=self.folder, name=self.folder.name.replace("-", "_"))
         self.run_id = run_id
         self.effects, self.acks = self.folder / "effects", self.folder / "acks"
         self.effects.mkdir()
@@ -222,8 +226,6 @@ def sweep(url: str, *, stride: int = 1, sample: int | None = None, again: bool =
 
 
 def _opened(case: Case) -> Any:
-    import contextlib
-
     from tramai.stores import open_store
 
     return contextlib.closing(open_store(case.url))
@@ -266,10 +268,25 @@ def carry(given: dict[str, str]) -> int:
     return result.exit_status
 
 
+@contextlib.contextmanager
+def server_of(url: str) -> Iterator[str]:
+    """The URL; that of a server which is started for it where it says only `postgres`."""
+    if url != "postgres":
+        yield url
+        return
+    from tests.postgres import new_server
+
+    server = new_server()
+    try:
+        yield f"{server.url}?schema={{name}}"
+    finally:
+        server.remove()
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="Kill a run at its store's system calls and resume it.")
-    parser.add_argument("url", nargs="?", help="the store, with {folder} where a fresh folder belongs")
+    parser.add_argument("url", nargs="?", help="the store, with {folder} or {name} for what is fresh")
     parser.add_argument("--stride", type=int, default=1, help="take every Nth place")
     parser.add_argument("--again", action="store_true", help="kill the resume as well")
     parser.add_argument("--carry", help=argparse.SUPPRESS)
@@ -280,7 +297,8 @@ def main() -> int:
     if reason is not None or given.url is None:
         print(reason or "say which store, such as 'file:{folder}/runs'", file=sys.stderr)
         return 2
-    figures = sweep(given.url, stride=given.stride, again=given.again)
+    with server_of(given.url) as url:
+        figures = sweep(url, stride=given.stride, again=given.again)
     print(figures)
     for wrong in figures.wrong:
         print(f"  {wrong}")

@@ -7,6 +7,13 @@ import pytest
 from . import kill_sweep
 
 STORES = {"sqlite": "sqlite:{folder}/runs.db", "file": "file:{folder}/runs", "markdown": "markdown:{folder}/runs"}
+STORES["postgres"] = ""
+
+
+def url_of(kind: str, request: pytest.FixtureRequest) -> str:
+    if kind == "postgres":
+        return f"{request.getfixturevalue('database').server.url}?schema={{name}}"
+    return STORES[kind]
 
 
 @pytest.fixture(autouse=True)
@@ -17,8 +24,8 @@ def _needs_strace() -> None:
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_a_run_killed_inside_a_write_goes_on(kind: str) -> None:
-    figures = kill_sweep.sweep(STORES[kind], sample=2)
+def test_a_run_killed_inside_a_write_goes_on(kind: str, request: pytest.FixtureRequest) -> None:
+    figures = kill_sweep.sweep(url_of(kind, request), sample=2)
     assert figures.wrong == []
     assert figures.killed == figures.places == 2
 
@@ -26,8 +33,8 @@ def test_a_run_killed_inside_a_write_goes_on(kind: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("again", [False, True], ids=["once", "and again"])
 @pytest.mark.parametrize("kind", STORES)
-def test_a_run_killed_at_any_call_of_its_store_goes_on(kind: str, again: bool) -> None:
-    figures = kill_sweep.sweep(STORES[kind], again=again)
+def test_a_run_killed_at_any_call_of_its_store_goes_on(kind: str, again: bool, request: pytest.FixtureRequest) -> None:
+    figures = kill_sweep.sweep(url_of(kind, request), again=again)
     print(f"{kind}: {figures}")
     assert figures.wrong == []
     assert figures.places > 40
