@@ -270,6 +270,18 @@ class Job(msgspec.Struct, frozen=True):
     names: dict[str, Any]
 
 
+class Known(Protocol):
+    """What a verb may ask before the run, to say the shape of its output; `{}` is a value of which nothing is known."""
+
+    def value(self, source: Template | Value) -> dict[str, Any]:
+        """A JSON Schema of what a setting will be evaluated to."""
+        ...
+
+    def block(self, block: Block) -> dict[str, Any]:
+        """A JSON Schema of `{id: output}` of a block."""
+        ...
+
+
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of one verb. The file is named as the verb, the class as the file."""
 
@@ -297,10 +309,14 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """What is wrong with these settings beyond their schema."""
         return ()
 
-    def shape(self) -> dict[str, Any] | None:
-        """A JSON Schema of the default output, where these settings say one: fields are checked before the run."""
+    def shape(self, known: Known) -> dict[str, Any] | None:
+        """A JSON Schema of the default output, as far as these settings say it: uses are checked before the run."""
         schema = getattr(self, "schema", None)
         return schema if isinstance(schema, dict) else None
+
+    def record(self, known: Known) -> dict[str, Any] | None:
+        """The same of the full record (`result`)."""
+        return None
 
     def needs_loop(self) -> bool:
         """Whether these settings need an event loop; default: not `straight`."""

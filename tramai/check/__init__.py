@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ..definition import Workflow
 from ..errors import Problem
-from . import ids, references, schemas, secrets, settings, state, texts, verification
+from . import ids, references, schemas, secrets, settings, state, texts, types, verification
 from .scene import Scene
 
 Rule = Callable[[Scene], Iterator[Problem]]
@@ -20,6 +20,8 @@ RULES: tuple[Rule, ...] = (
     references.outputs,
     secrets.sources,
     secrets.sinks,
+    types.fit,
+    types.settings,
     state.declared,
     state.side_by_side,
     schemas.valid,
@@ -39,5 +41,9 @@ RULES: tuple[Rule, ...] = (
 def problems(workflow: Workflow) -> tuple[Problem, ...]:
     """Everything the rules find in a workflow, in order of the file."""
     scene = Scene(workflow)
-    found = {problem: None for rule in RULES for problem in rule(scene)}
-    return tuple(sorted(found, key=Problem.sort_key))
+    found = {
+        (problem.code, problem.pointer, problem.position, problem.message): problem
+        for rule in RULES
+        for problem in rule(scene)
+    }
+    return tuple(sorted(found.values(), key=Problem.sort_key))

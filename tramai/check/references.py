@@ -42,6 +42,7 @@ def names(scene: Scene) -> Iterator[Problem]:
                 use, found, subtracted = whole, misread, following
         if found is not None:
             code, message, hint = found
+            scene.blame(read.at, use.start)
             yield scene.problem(code, message, read.at, hint=hint, range=(use.start, use.end))
 
 
@@ -65,12 +66,15 @@ def _dotted(use: Use) -> str:
 
 def outputs(scene: Scene) -> Iterator[Problem]:
     """A field that is read is one that a schema declares."""
-    known = shapes.Shapes(scene)
+    known = shapes.known(scene)
     for read in scene.reads:
         use = read.use
-        found = None if use.guarded or len(use.path) < 3 else known.undeclared(use)
+        if use.guarded or len(use.path) < 2 or scene.is_blamed(read.at, use.start, use.end):
+            continue
+        found = known.undeclared(use, read.field)
         if found is not None:
             message, hint = found
+            scene.blame(read.at, use.start)
             yield scene.problem("TRM209", message, read.at, hint=hint, range=(use.start, use.end))
 
 

@@ -73,7 +73,9 @@ class Scene:
         self.asked: list[Entry] = []
         self.steps: dict[str, Entry] = {}
         self.hidden: set[str] = set()
+        self.shapes: Any = None
         self._suggested: dict[str, str | None] = {}
+        self._blamed: dict[Pointer, list[int]] = {}
         self._lay_out(workflow.steps, ())
 
     def _lay_out(self, block: Block, chain: tuple[Link, ...]) -> None:
@@ -168,6 +170,7 @@ class Scene:
         range: tuple[int, int] | None = None,
         related: Iterable[tuple[Pointer, str]] = (),
         severity: str = "error",
+        fix: tuple[dict[str, object], ...] | None = None,
     ) -> Problem:
         """A problem at a value, at its key, or at a `range` of characters inside it."""
         position = self.place(pointer, key=key)
@@ -182,7 +185,17 @@ class Scene:
             position=position,
             pointer=pointer,
             related=tuple(Related(at, text) for at, text in others if at is not None),
+            fix=fix,
         )
+
+    def blame(self, at: Pointer, start: int) -> None:
+        """Remember that an expression has a problem already: what follows from it is not said as well."""
+        self._blamed.setdefault(at, []).append(start)
+
+    def is_blamed(self, at: Pointer, start: int, end: int) -> bool:
+        """Whether a problem was found in a piece of a text."""
+        found = self._blamed.get(at)
+        return found is not None and any(start <= place < end for place in found)
 
     def suggest(self, name: str, names: Iterable[object]) -> str | None:
         """The nearest name, for a bounded number of questions: a file full of faults is answered as fast as another."""

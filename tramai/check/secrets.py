@@ -34,6 +34,7 @@ def sinks(scene: Scene) -> Iterator[Problem]:
             message = f"a secret cannot stand in {_spell(field)}"
         else:
             continue
+        scene.blame(read.at, use.start)
         yield scene.problem("TRM302", message, read.at, hint=_hint(field), range=(use.start, use.end))
 
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
-
-import msgspec
 
 from .. import caps, size
-from ..definition import declared
 from ..errors import Pointer, Problem
 from ..expression import Expression
 from ..step import ERROR_TYPES, Control, Node
-from . import shapes
+from . import algebra, shapes
 from .references import ROOTS
-from .scene import Entry, Scene
+from .scene import Entry, Field, Scene
 
 _RESERVED = frozenset({*ROOTS, "result", "error", "loop"})
 _UNTIMED = {
@@ -140,18 +136,28 @@ def cases(scene: Scene) -> Iterator[Problem]:
         select = getattr(node.step, "select", None)
         if node.verb != "branch" or not keys or not isinstance(select, Expression):
             continue
-        known = _known_values(scene, select)
+        known = _known_values(scene, entry, select)
         if known is None:
             continue
         at = (*node.at, node.verb)
         missing = [value for value in known if value not in keys]
-        if missing and getattr(node.step, "default", None) is None:
+        if missing and not _is_status(select) and getattr(node.step, "default", None) is None:
             shown = ", ".join(f"`{value}`" for value in missing)
             hint = "add the case, or a `default` (which may be [])"
             yield scene.problem(
                 "TRM354", f"branch `{node.id}` has no case for {shown}", (*at, "cases"), hint=hint, key=True
             )
         yield from _never(scene, node, known, (*at, "cases"), tuple(keys))
+
+
+def _is_status(select: Expression) -> bool:
+    """Whether it is the status of a step: which of them there can be is said by more than its place."""
+    return any(
+        use.path[0] == "steps" and use.path[2:3] == ("status",)
+        for site in select.sites()
+        for parsed in site.expressions
+        for use in parsed.names
+    )
 
 
 def _never(scene: Scene, node: Node, known: list[str], at: Pointer, keys: tuple[str, ...]) -> Iterator[Problem]:
@@ -162,35 +168,16 @@ def _never(scene: Scene, node: Node, known: list[str], at: Pointer, keys: tuple[
             yield scene.problem("TRM355", message, (*at, key), hint=hint, key=True, severity="warning")
 
 
-def _known_values(scene: Scene, select: Expression) -> list[str] | None:
+def _known_values(scene: Scene, entry: Entry, select: Expression) -> list[str] | None:
     """The texts of all values that `select` can have, if the file says so."""
+    field = Field(select, (*entry.node.at, "branch", "select"), "branch", "select", entry)
     sites = list(select.sites())
     if len(sites) != 1 or len(sites[0].expressions) != 1:
         return None
     parsed = sites[0].expressions[0]
-    if len(parsed.names) != 1 or parsed.tree[0] not in ("name", "get"):
+    if scene.is_blamed(field.pointer, parsed.start, parsed.end):
         return None
-    path = parsed.names[0].path
-    schema = _schema_of(scene, path)
-    if not isinstance(schema, dict):
+    found = algebra.values(shapes.known(scene).expression(parsed, field)[0])
+    if found is None or any(isinstance(value, (list, dict, float)) for value in found):
         return None
-    if isinstance(schema.get("enum"), list):
-        return [value if isinstance(value, str) else json.dumps(value) for value in schema["enum"]]
-    return ["true", "false"] if schema.get("type") == "boolean" else None
-
-
-def _schema_of(scene: Scene, path: tuple[str | int, ...]) -> Any:
-    if len(path) < 2:
-        return None
-    schema: Any = None
-    rest: tuple[str | int, ...] = ()
-    if path[0] == "inputs" and (spec := declared(scene.workflow.inputs).get(str(path[1]))) is not None:
-        if spec.optional:
-            return None
-        schema, rest = msgspec.to_builtins(spec), path[2:]
-    elif path[0] == "steps" and path[2:3] == ("output",) and str(path[1]) in scene.steps:
-        schema, rest = shapes.of(scene.steps[str(path[1])].node), path[3:]
-    for part in rest:
-        properties = schema.get("properties") if isinstance(schema, dict) else None
-        schema = properties.get(part) if isinstance(properties, dict) else None
-    return schema
+    return [value if isinstance(value, str) else json.dumps(value) for value in found]

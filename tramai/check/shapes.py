@@ -1,4 +1,4 @@
-"""What is known of values before the run, from the schemas that a file declares."""
+"""What is known of values before the run: from declared schemas, from verbs, and from expressions that make them."""
 
 from __future__ import annotations
 
@@ -6,78 +6,218 @@ from typing import Any
 
 import msgspec
 
-from ..expression import Use
-from ..step import Node
-from .scene import Scene
+from ..expression import Parsed, Template, Text, Use, Value
+from ..step import Block, Control, Node
+from . import algebra
+from .algebra import ANY, LIST, NUMBER, TEXT, WHOLE, Schema
+from .infer import Fault, Inference, Tree
+from .scene import PER_ITEM, Entry, Field, Scene
 
-_OPEN = ("$ref", "anyOf", "oneOf", "allOf", "if", "not", "patternProperties", "$dynamicRef")
-_NO_FIELDS = {"string": "text", "integer": "a number", "number": "a number", "boolean": "a boolean", "null": "null"}
-
-Schema = dict[str, Any]
+_NO_FIELDS = {"string": "text", "number": "a number", "boolean": "a boolean", "null": "null"}
+STATUS: Schema = {"type": "string", "enum": ["succeeded", "failed", "skipped", "recovered", "cancelled"]}
+_RUN: Schema = {
+    "type": "object",
+    "properties": {**dict.fromkeys(("id", "workflow", "version"), TEXT), "attempt": WHOLE},
+}
+_LOOP: Schema = {"type": "object", "properties": dict.fromkeys(("index", "index0", "length"), WHOLE)}
+_CLAIM: Schema = {"type": "object", "properties": {"number": WHOLE, "started": ANY}}
 
 
 class Shapes:
-    """Schemas of what names stand for."""
+    """Schemas of what names, settings and steps give."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
-        self._inputs: dict[str, Schema] = {}
+        self._entries = {id(entry.node): entry for entry in scene.running}
+        self._outputs: dict[int, Schema] = {}
+        self._inputs: Schema | None = None
+        self._state: Schema | None = None
 
-    def undeclared(self, use: Use) -> tuple[str, str | None] | None:
-        """Message and hint when a use reads what its schema does not have."""
-        root, name = use.path[0], str(use.path[1])
-        if root == "steps" and use.path[2] == "output":
-            entry = self.scene.steps.get(name)
-            schema, rest, subject = (
-                (of(entry.node) if entry is not None else None),
-                use.path[3:],
-                f"the output of step `{name}`",
-            )
-        elif root == "inputs":
-            schema, rest, subject = self._input(name), use.path[2:], f"input `{name}`"
-        elif root == "state":
-            spec = self.scene.workflow.state.get(name)
-            schema, rest, subject = (spec.schema if spec is not None else None), use.path[2:], f"state `{name}`"
-        else:
-            return None
-        return self._walk(schema, rest, subject) if schema is not None else None
+    # What verbs ask while they say their own shape.
 
-    def _input(self, name: str) -> Schema | None:
-        spec = self.scene.workflow.inputs.get(name)
-        if spec is None:
-            return None
-        if name not in self._inputs:
-            self._inputs[name] = msgspec.to_builtins(spec)
-        return self._inputs[name]
+    def value(self, source: Value | Template, field: Field | None = None) -> Schema:
+        """The shape of what a setting is evaluated to."""
+        if isinstance(source, Text):
+            return TEXT
+        sites = {site.pointer: site for site in source.sites()}
+        if isinstance(source, Template):
+            site = sites.get(())
+            return self.expression(site.expressions[0], field)[0] if site is not None and source.sole else TEXT
+        if not sites:
+            return algebra.of_data(source.data)
 
-    def _walk(self, schema: Any, rest: tuple[str | int, ...], subject: str) -> tuple[str, str | None] | None:
-        for part in rest:
-            if not isinstance(schema, dict) or any(key in schema for key in _OPEN):
-                return None
-            kind = schema.get("type")
-            if isinstance(kind, str) and kind in _NO_FIELDS:
-                return f"{subject} is {_NO_FIELDS[kind]} here: it has no `{part}`", None
-            if isinstance(part, int):
-                schema = schema.get("items") if kind == "array" else None
+        def walk(data: Any, at: tuple[str | int, ...]) -> Schema:
+            if isinstance(data, dict):
+                return {"type": "object", "properties": {key: walk(item, (*at, key)) for key, item in data.items()}}
+            if isinstance(data, list):
+                parts = [walk(item, (*at, index)) for index, item in enumerate(data)]
+                return {"type": "array", "items": algebra.union(*parts)} if parts else LIST
+            site = sites.get(at)
+            if site is None:
+                return algebra.of_data(data)
+            first = site.expressions[0]
+            whole = first.start == 0 and first.end == len(site.text)
+            return self.expression(first, field)[0] if whole else TEXT
+
+        return walk(source.data, ())
+
+    def block(self, block: Block) -> Schema:
+        """`{id: output}` of a block."""
+        return {"type": "object", "properties": {node.id: self.output(node) for node in block if node.id}}
+
+    # Steps.
+
+    def output(self, node: Node) -> Schema:
+        """The shape of a step's output."""
+        found = self._outputs.get(id(node))
+        if found is None:
+            self._outputs[id(node)] = ANY  # a step that leads to itself is refused elsewhere
+            found = self._outputs[id(node)] = self._output(node)
+        return found
+
+    def _output(self, node: Node) -> Schema:
+        entry = self._entries.get(id(node))
+        if node.schema is not None:
+            return node.schema
+        if entry is None or entry.opaque:
+            return ANY
+        if node.output is not None:
+            return self.value(node.output, Field(node.output, (), "output", "", entry))
+        return node.step.shape(_Known(self, entry)) or ANY
+
+    def record(self, node: Node) -> Schema:
+        """The shape of a step's `result`."""
+        entry = self._entries.get(id(node))
+        return ANY if entry is None or entry.opaque else node.step.record(_Known(self, entry)) or ANY
+
+    # Names.
+
+    def expression(self, parsed: Parsed, field: Field | None) -> tuple[Schema, list[Fault]]:
+        """The shape of an expression's value, and what in it cannot work."""
+        starts = {use.start for use in parsed.names}
+
+        def name(tree: Tree) -> Schema:
+            return self._name(tree, field) if tree[1] in starts else ANY
+
+        found = Inference(name, self.scene.did_you_mean)
+        return found.of(parsed.tree), found.faults
+
+    def _name(self, tree: Tree, field: Field | None) -> Schema:
+        if tree[0] == "get":
+            entry = self.scene.steps.get(str(tree[4]))
+            return self._step(entry) if entry is not None else ANY
+        return self.root(tree[3], field)
+
+    def _step(self, entry: Entry) -> Schema:
+        parts = {"output": self.output(entry.node), "status": STATUS, "attempts": WHOLE, "duration": NUMBER}
+        return {"type": "object", "properties": {**parts, "error": ANY}}
+
+    def root(self, name: str, field: Field | None) -> Schema:
+        """The shape of a name that is no path yet."""
+        entry = field.entry if field is not None else None
+        item = self._item(name, field) if field is not None and entry is not None else None
+        if item is not None:
+            return item
+        if name == "inputs":
+            return self._declared_inputs()
+        if name == "state":
+            return self._declared_state()
+        if name in ("env", "secrets"):
+            return {"type": "object", "additionalProperties": TEXT}
+        if name == "run":
+            return _RUN
+        if name == "attempt" and entry is not None:
+            return _CLAIM
+        if name == "result" and entry is not None and field is not None and field.area in ("output", "save"):
+            return self.record(entry.node)
+        return ANY
+
+    def _item(self, name: str, field: Field) -> Schema | None:
+        """The shape of a loop's own name."""
+        entry = field.entry
+        assert entry is not None
+        around = [link.container for link in entry.chain]
+        if field.area == entry.node.verb and field.name in PER_ITEM:
+            around.append(entry.node)
+        for node in reversed(around):
+            binds = node.step.binds() if isinstance(node.step, Control) else ()
+            if name not in binds:
                 continue
-            if kind == "array":
+            if name == "loop":
+                return _LOOP
+            items, owner = getattr(node.step, "items", None), self._entries.get(id(node))
+            if isinstance(items, Value) and name == binds[0] and owner is not None:
+                at = (*node.at, node.verb, "items")
+                found = self.value(items, Field(items, at, node.verb, "items", owner))
+                return algebra.item(found) if algebra.kinds(found) == {"array"} else ANY
+            return ANY
+        return None
+
+    def _declared_inputs(self) -> Schema:
+        if self._inputs is None:
+            specs = self.scene.workflow.inputs
+            found = {name: msgspec.to_builtins(spec) if spec is not None else ANY for name, spec in specs.items()}
+            self._inputs = {"type": "object", "properties": found}
+        return self._inputs
+
+    def _declared_state(self) -> Schema:
+        if self._state is None:
+            specs = self.scene.workflow.state
+            found = {name: (spec.schema if spec is not None else None) or ANY for name, spec in specs.items()}
+            self._state = {"type": "object", "properties": found}
+        return self._state
+
+    # Fields along a path.
+
+    def undeclared(self, use: Use, field: Field) -> tuple[str, str | None] | None:
+        """Message and hint when a use reads what its schema does not have."""
+        root, path = str(use.path[0]), use.path
+        if self._item(root, field) is not None if field.entry is not None else False:
+            return None if root == "loop" else self._walk(self.root(root, field), path[1:], f"`{root}`")
+        if root == "steps" and len(path) > 3 and path[2] == "output":
+            entry = self.scene.steps.get(str(path[1]))
+            subject = f"the output of step `{path[1]}`"
+            return self._walk(self.output(entry.node), path[3:], subject) if entry is not None else None
+        if root in ("inputs", "state") and len(path) > 2:
+            schema = algebra.member(self.root(root, field), path[1])
+            subject = f"input `{path[1]}`" if root == "inputs" else f"state `{path[1]}`"
+            return self._walk(schema, path[2:], subject)
+        if root == "result":
+            return self._walk(self.root(root, field), path[1:], "`result`")
+        return None
+
+    def _walk(self, schema: Schema, rest: tuple[str | int, ...], subject: str) -> tuple[str, str | None] | None:
+        for part in rest:
+            found = algebra.kinds(schema)
+            if isinstance(part, str) and found == {"array"}:
                 return f"{subject} is a list here: it has no `{part}`", "take one item, such as [0], or use map(…)"
-            properties = schema.get("properties")
-            if not isinstance(properties, dict):
-                return None
-            if part not in properties:
-                if schema.get("additionalProperties", False) is not False:
-                    return None
-                hint = self.scene.did_you_mean(part, properties) or f"declared: {', '.join(properties) or 'nothing'}"
+            simple = len(found) == 1 and next(iter(found)) in _NO_FIELDS
+            if simple and not (isinstance(part, int) and found == {"string"}):
+                return f"{subject} is {algebra.spell(found)} here: it has no `{part}`", None
+            known = algebra.keys(schema) if isinstance(part, str) and found == {"object"} else None
+            if known is not None and part not in known:
+                hint = self.scene.did_you_mean(str(part), known) or f"declared: {', '.join(known) or 'nothing'}"
                 return f"{subject} declares no `{part}`", hint
-            schema = properties[part]
+            schema = algebra.member(schema, part)
         return None
 
 
-def of(node: Node) -> Schema | None:
-    """The schema of a step's output, None when nothing is known of it."""
-    if node.schema is not None:
-        return node.schema
-    if node.output is not None:
-        return None
-    return node.step.shape()
+class _Known:
+    """What a verb may ask while it says its shape: the values of its own settings, and its blocks."""
+
+    def __init__(self, shapes: Shapes, entry: Entry) -> None:
+        self._shapes = shapes
+        self._entry = entry
+        self.block = shapes.block
+
+    def value(self, source: Value | Template) -> Schema:
+        """The shape of what a setting is evaluated to."""
+        return self._shapes.value(source, Field(source, (), self._entry.node.verb, "", self._entry))
+
+
+def known(scene: Scene) -> Shapes:
+    """The shapes of a scene, found once."""
+    if scene.shapes is None:
+        scene.shapes = Shapes(scene)
+    found: Shapes = scene.shapes
+    return found

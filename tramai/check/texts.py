@@ -17,6 +17,7 @@ def syntax(scene: Scene) -> Iterator[Problem]:
     """Every expression parses, uses filters that exist, and fits its field."""
     for field in scene.fields:
         for error in field.thing.problems():
+            scene.blame((*field.pointer, *error.pointer), error.start)
             yield scene.problem(
                 error.code or "TRM201",
                 error.message,

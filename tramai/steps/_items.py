@@ -18,6 +18,11 @@ def empty(verb: Control) -> tuple[Finding, ...]:
     )
 
 
+def outcome(block: dict[str, Any], collect: bool) -> dict[str, Any]:
+    """The shape of one result: the outputs of the block, or with `collect` an error in their place."""
+    return {**block, "properties": {**block["properties"], "error": {}}} if collect else block
+
+
 async def jobs(walk: Walk, items: Value, name: str, key: Expression | None, block: Block) -> list[Job]:
     """Evaluate the list once (journaled) and give every item its identity: `key`, or its index."""
     found: list[Json] = await walk.once(lambda: _list(walk.value(items)))

@@ -13,7 +13,7 @@ from .. import kinds, provider
 from ..codec import Json, sha256
 from ..expression import Prompt, Text, suggest
 from ..provider import Answer, Provider, Question
-from ..step import Context, Done, Finding, Outcome, Replay, Step, StepError, Usage
+from ..step import Context, Done, Finding, Known, Outcome, Replay, Step, StepError, Usage
 
 _FENCE = re.compile(r"^[ \t]*```[ \t]*json[ \t\r]*\n(.*?)^[ \t]*```[ \t\r]*$", re.DOTALL | re.MULTILINE | re.IGNORECASE)
 _SHOWN = 5
@@ -48,6 +48,21 @@ class Ai(Step, frozen=True, kw_only=True):
     def output(self, result: Any) -> Json:
         """The data with `schema`, the text without."""
         return result["value"] if "value" in result else result["text"]  # type: ignore[no-any-return]
+
+    def shape(self, known: Known) -> dict[str, Any] | None:
+        """What `schema` says, or text."""
+        return self.schema if self.schema is not None else {"type": "string"}
+
+    def record(self, known: Known) -> dict[str, Any] | None:
+        """The answer, what it cost and how it ended."""
+        spent = {"input_tokens": {"type": "integer"}, "output_tokens": {"type": "integer"}, "cost_usd": {}}
+        value = {"value": self.schema} if self.schema is not None else {}
+        text = {"type": "string"}
+        usage = {"type": "object", "properties": spent}
+        return {
+            "type": "object",
+            "properties": {"text": text, **value, "usage": usage, "model": text, "finish_reason": text},
+        }
 
     def check(self) -> tuple[Finding, ...]:
         """A literal model that is spelled as one, of a provider that exists."""

@@ -9,7 +9,7 @@ import msgspec
 from ..codec import Json
 from ..errors import Pointer
 from ..expression import Condition, Expression
-from ..step import Block, Control, Finding, StepError, Walk
+from ..step import Block, Control, Finding, Known, StepError, Walk
 
 
 class Branch(Control, frozen=True, kw_only=True, rename={"if_": "if", "else_": "else"}):
@@ -55,6 +55,17 @@ class Branch(Control, frozen=True, kw_only=True, rename={"if_": "if", "else_": "
     def output(self, result: Any) -> Json:
         """The outputs of the block taken."""
         return result["steps"]  # type: ignore[no-any-return]
+
+    def shape(self, known: Known) -> dict[str, Any] | None:
+        """The steps of whichever block is taken."""
+        found: dict[str, Any] = {}
+        for _, _, block in self.blocks():
+            found |= known.block(block)["properties"]
+        return {"type": "object", "properties": found}
+
+    def record(self, known: Known) -> dict[str, Any] | None:
+        """The case, and the outputs of its block."""
+        return {"type": "object", "properties": {"case": {"type": "string"}, "steps": self.shape(known)}}
 
     async def walk(self, walk: Walk) -> Any:
         """Choose once, then run the block."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from .. import duration
 from ..expression import Template
-from ..step import Context, Done, Finding, Outcome, Replay, Step, StepError, Suspend
+from ..step import Context, Done, Finding, Known, Outcome, Replay, Step, StepError, Suspend
 
 
 class Delay(Step, frozen=True, kw_only=True, rename={"for_": "for"}):
@@ -51,6 +51,14 @@ class Delay(Step, frozen=True, kw_only=True, rename={"for_": "for"}):
                 ),
             )
         return ()
+
+    def shape(self, known: Known) -> dict[str, Any] | None:
+        """When it was over."""
+        return {"type": "object", "properties": {"woke_at": {"type": "number"}}}
+
+    def record(self, known: Known) -> dict[str, Any] | None:
+        """The same."""
+        return self.shape(known)
 
     async def run(self, ctx: Context) -> Outcome:
         """Fix the instant at the first evaluation, then wait for it."""

@@ -9,7 +9,7 @@ import msgspec
 from ..codec import Json
 from ..errors import Pointer
 from ..expression import Expression, Value
-from ..step import Block, Control, Finding, Walk
+from ..step import Block, Control, Finding, Known, Walk
 from . import _items
 
 
@@ -44,6 +44,14 @@ class Foreach(Control, frozen=True, kw_only=True, rename={"as_": "as"}):
     def output(self, result: Any) -> Json:
         """The results in order of the items."""
         return result["items"]  # type: ignore[no-any-return]
+
+    def shape(self, known: Known) -> dict[str, Any] | None:
+        """`[{id: output}]`."""
+        return {"type": "array", "items": _items.outcome(known.block(self.do), self.on_error == "collect")}
+
+    def record(self, known: Known) -> dict[str, Any] | None:
+        """The results, and how many failed."""
+        return {"type": "object", "properties": {"items": self.shape(known), "failed": {"type": "integer"}}}
 
     async def walk(self, walk: Walk) -> Any:
         """Run the items one by one."""

@@ -8,7 +8,7 @@ import msgspec
 
 from ..codec import Json
 from ..expression import Condition, Expression, ExpressionError, Template
-from ..step import Context, Done, Outcome, Reject, Replay, Step
+from ..step import Context, Done, Known, Outcome, Reject, Replay, Step
 
 
 class Gate(Step, frozen=True, kw_only=True):
@@ -30,6 +30,18 @@ class Gate(Step, frozen=True, kw_only=True):
     def pure(self) -> bool:
         """A policy has no effect."""
         return True
+
+    def shape(self, known: Known) -> dict[str, Any] | None:
+        """The decision."""
+        decision = {"type": "string", "enum": ["approved", "rejected", "timed_out"]}
+        return {
+            "type": "object",
+            "properties": {"decision": decision, "by": {}, "at": {"type": "number"}, "comment": {}, "data": {}},
+        }
+
+    def record(self, known: Known) -> dict[str, Any] | None:
+        """The same."""
+        return self.shape(known)
 
     def output(self, result: Any) -> Json:
         """The decision."""

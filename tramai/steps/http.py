@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from .. import duration, size
 from ..expression import Text, Value
-from ..step import Context, Done, Finding, Outcome, Replay, Step, StepError
+from ..step import Context, Done, Finding, Known, Outcome, Replay, Step, StepError
 
 if TYPE_CHECKING:
     from ._http_exchange import Call, Reply
@@ -101,6 +101,19 @@ class Http(Step, frozen=True, kw_only=True):
         """The body fields that are given."""
         given = {"json": self.json is not msgspec.UNSET, "form": self.form is not None, "body": self.body is not None}
         return tuple(name for name, there in given.items() if there)
+
+    def shape(self, known: Known) -> dict[str, Any] | None:
+        """The answer; its body may be anything."""
+        text = {"type": "string"}
+        headers = {"type": "object", "additionalProperties": text}
+        return {
+            "type": "object",
+            "properties": {"status": {"type": "integer"}, "headers": headers, "body": {}, "url": text},
+        }
+
+    def record(self, known: Known) -> dict[str, Any] | None:
+        """The same."""
+        return self.shape(known)
 
     def note(self, result: Any) -> str | None:
         """The status of the answer."""

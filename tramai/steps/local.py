@@ -10,7 +10,7 @@ import msgspec
 
 from ..codec import Json
 from ..expression import Value
-from ..step import Context, Done, Finding, Outcome, Replay, Step, StepError
+from ..step import Context, Done, Finding, Known, Outcome, Replay, Step, StepError
 
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -46,6 +46,14 @@ class Local(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
         if not _FUNCTION.fullmatch(self.call):
             return (Finding(("call",), "TRM341", f"`{self.call}` is no function", "write it as module:function"),)
         return ()
+
+    def shape(self, known: Known) -> dict[str, Any] | None:
+        """That of the expression; what a function gives is not known."""
+        return known.value(self.value) if self.value is not None else None
+
+    def record(self, known: Known) -> dict[str, Any] | None:
+        """The same."""
+        return self.shape(known)
 
     async def run(self, ctx: Context) -> Outcome:
         """Evaluate, or import and call."""

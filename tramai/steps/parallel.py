@@ -9,7 +9,7 @@ import msgspec
 from ..codec import Json
 from ..errors import Pointer
 from ..expression import Expression, Value
-from ..step import Block, Control, Finding, Job, Walk
+from ..step import Block, Control, Finding, Job, Known, Walk
 from . import _items
 
 
@@ -77,6 +77,19 @@ class Parallel(Control, frozen=True, kw_only=True, rename={"as_": "as"}):
     def output(self, result: Any) -> Json:
         """The results: a list in order of the items, or a map by branch."""
         return result["branches"] if self.branches is not None else result["items"]  # type: ignore[no-any-return]
+
+    def shape(self, known: Known) -> dict[str, Any] | None:
+        """`{branch: {id: output}}`, or `[{id: output}]`."""
+        collect = self.on_error == "collect"
+        if self.branches is not None:
+            made = {name: _items.outcome(known.block(block), collect) for name, block in self.branches.items()}
+            return {"type": "object", "properties": made}
+        return {"type": "array", "items": _items.outcome(known.block(self.do), collect) if self.do is not None else {}}
+
+    def record(self, known: Known) -> dict[str, Any] | None:
+        """The results, and how many failed."""
+        name = "branches" if self.branches is not None else "items"
+        return {"type": "object", "properties": {name: self.shape(known), "failed": {"type": "integer"}}}
 
     async def walk(self, walk: Walk) -> Any:
         """Run all of them."""

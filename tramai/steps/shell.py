@@ -12,12 +12,18 @@ from .. import size
 from ..codec import Json, encode, sha256
 from ..duration import Duration
 from ..expression import Text, Value
-from ..step import Context, Done, Finding, Outcome, Step, StepError
+from ..step import Context, Done, Finding, Known, Outcome, Step, StepError
 
 INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
 """What a child sees of tramai's own environment."""
 OURS = ("TRAMAI_COOKIE", "TRAMAI_RUN_ID", "TRAMAI_STEP", "TRAMAI_ATTEMPT", "TRAMAI_IDEMPOTENCY_KEY")
 """What tramai tells a child; nothing else may set these."""
+_RECORD = {
+    "stdout": {"type": "string"},
+    "stderr": {"type": "string"},
+    "exit_code": {"type": "integer"},
+    "truncated": {"type": "boolean"},
+}
 
 
 class Shell(Step, frozen=True, kw_only=True):
@@ -84,6 +90,20 @@ class Shell(Step, frozen=True, kw_only=True):
         if self.parse is not None:
             return result["value"]  # type: ignore[no-any-return]
         return {name: result[name] for name in ("stdout", "stderr", "exit_code")}
+
+    def shape(self, known: Known) -> dict[str, Any] | None:
+        """What `parse` makes, or the texts and the exit status."""
+        if self.parse is not None:
+            text = {"type": "string"}
+            rows = {"type": "array", "items": text}
+            made: dict[str, Any] = {"text": text, "lines": rows, "jsonl": {"type": "array"}, "json": {}}
+            return made[self.parse]  # type: ignore[no-any-return]
+        return {"type": "object", "properties": {name: _RECORD[name] for name in ("stdout", "stderr", "exit_code")}}
+
+    def record(self, known: Known) -> dict[str, Any] | None:
+        """What was written, how it ended, and the value with `parse`."""
+        value = {"value": self.shape(known)} if self.parse is not None else {}
+        return {"type": "object", "properties": {**_RECORD, **value}}
 
     async def run(self, ctx: Context) -> Outcome:
         """Render the settings, run the child, judge how it ended."""

@@ -1,0 +1,129 @@
+"""Values and what is done with them: operations that cannot work, settings that cannot take what they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..definition import declared
+from ..errors import Pointer, Problem
+from ..expression import Condition, Parsed, Template, Text, Value
+from . import algebra, shapes
+from .algebra import Schema
+from .infer import Fault
+from .scene import Field, Scene
+
+_NATIVE: dict[tuple[str, str], tuple[frozenset[str], str]] = {
+    ("foreach", "items"): (frozenset(("array",)), "a list"),
+    ("parallel", "items"): (frozenset(("array",)), "a list"),
+    ("branch", "select"): (frozenset(("string", "number", "boolean", "null")), "text, a whole number or a boolean"),
+    ("foreach", "key"): (frozenset(("string", "number")), "text or a whole number"),
+    ("parallel", "key"): (frozenset(("string", "number")), "text or a whole number"),
+    ("delay", "for"): (frozenset(("string",)), "text such as 90s"),
+    ("delay", "until"): (frozenset(("string",)), "text such as 2027-01-31T08:00:00Z"),
+    ("http", "allow_private"): (frozenset(("boolean",)), "true or false"),
+}
+"""The kinds that a setting takes, and these in words."""
+
+
+def fit(scene: Scene) -> Iterator[Problem]:
+    """Every operation in an expression can work, and every setting can take what it is given."""
+    known = shapes.known(scene)
+    for field in scene.fields:
+        for site in field.thing.sites():
+            at = (*field.pointer, *site.pointer)
+            for parsed in site.expressions:
+                if scene.is_blamed(at, parsed.start, parsed.end) or _is_plain(parsed, field):
+                    continue
+                shape, faults = known.expression(parsed, field)
+                faults = faults or list(_used(scene, field, site.text, site.pointer, parsed, shape))
+                yield from _told(scene, at, faults)
+
+
+def _told(scene: Scene, at: Pointer, faults: list[Fault]) -> Iterator[Problem]:
+    for fault in dict.fromkeys(faults):
+        scene.blame(at, fault.start)
+        yield scene.problem(fault.code, fault.message, at, hint=fault.hint, range=(fault.start, fault.end))
+
+
+def _is_plain(parsed: Parsed, field: Field) -> bool:
+    """Whether this is a path in a place that takes any value: there is nothing to judge."""
+    return parsed.tree[0] in ("name", "get") and isinstance(field.thing, Text)
+
+
+def _used(scene: Scene, field: Field, text: str, inside: Pointer, parsed: Parsed, shape: Schema) -> Iterator[Fault]:
+    """What the field makes of the expression's value."""
+    found = algebra.kinds(shape)
+    start, end = parsed.tree[1], parsed.tree[2]
+    whole = text[: parsed.start].strip() == "" and text[parsed.end :].strip() == ""
+    if isinstance(field.thing, Condition):
+        if "boolean" not in found:
+            what = f"a condition must be true or false; this is always {algebra.spell(found)}"
+            yield Fault("TRM212", what, start, end, "compare it with something")
+        return
+    if found == {"null"} and (isinstance(field.thing, Text) or not whole):
+        yield Fault("TRM243", "null is no text", start, end, "give another value with default(…)")
+        return
+    if not whole or inside:
+        return
+    wanted = _NATIVE.get((field.area, field.name))
+    if wanted is not None and not found & wanted[0]:
+        what = f"`{field.name}` needs {wanted[1]}; this is always {algebra.spell(found)}"
+        yield Fault("TRM243", what, start, end, _mended(field.name, found))
+    elif field.area == "save" and (spec := declared(scene.workflow.state).get(str(field.pointer[-1]))) is not None:
+        yield from _declared(found, spec.schema, f"state key `{field.pointer[-1]}`", start, end)
+    elif field.area == "output" and field.entry is not None:
+        yield from _declared(found, field.entry.node.schema, "the `schema` of the step", start, end)
+
+
+def _declared(found: frozenset[str], schema: Any, what: str, start: int, end: int) -> Iterator[Fault]:
+    wanted = algebra.kinds(schema)
+    if schema is not None and not found & wanted:
+        told = f"{what} takes {algebra.spell(wanted)}; this is always {algebra.spell(found)}"
+        yield Fault("TRM243", told, start, end, "change the value or the schema")
+
+
+def _mended(name: str, found: frozenset[str]) -> str | None:
+    if name == "items":
+        if found == {"string"}:
+            return "make a list of text with `| split(…)`, `| lines` or `| fromjson`"
+        return "go over a mapping by `| items`, `| keys` or `| values`" if found == {"object"} else None
+    if name == "for" and found == {"number"}:
+        return "say the unit: ${{ … }}s"
+    return None
+
+
+def settings(scene: Scene) -> Iterator[Problem]:
+    """Data that is written where a list is wanted is one; a pause with a number in it can be read."""
+    for entry in scene.running:
+        node = entry.node
+        items = getattr(node.step, "items", None)
+        if isinstance(items, Value) and items.constant and not isinstance(items.data, list):
+            what = f"`items` needs a list, not {algebra.spell({algebra.kind(items.data)})}"
+            at = (*node.at, node.verb, "items")
+            yield scene.problem("TRM243", what, at, hint="write items: [a, b], or an expression that yields a list")
+        pause = getattr(node.step, "for_", None)
+        if node.verb == "delay" and isinstance(pause, Template):
+            yield from _pause(scene, pause, scene.setting(node, ("for",)), entry)
+
+
+def _pause(scene: Scene, pause: Template, at: Pointer, entry: Any) -> Iterator[Problem]:
+    """`${{ inputs.n }} minutes`: with any whole number in it, it is no duration."""
+    from .. import duration
+
+    sites = list(pause.sites())
+    if not sites or pause.sole:
+        return
+    text, shifted = sites[0].text, 0
+    field = Field(pause, at, "delay", "for", entry)
+    for parsed in sites[0].expressions:
+        shape, faults = shapes.known(scene).expression(parsed, field)
+        if faults or algebra.kinds(shape) != {"number"}:
+            return
+        text = text[: parsed.start + shifted] + "1" + text[parsed.end + shifted :]
+        shifted += 1 - (parsed.end - parsed.start)
+    try:
+        duration.parse(text)
+    except ValueError as error:
+        shown = pause.text if len(pause.text) <= 60 else pause.text[:59] + "…"
+        yield scene.problem("TRM124", f"`{shown}` is no duration", at, hint=str(error))
