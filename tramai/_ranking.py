@@ -104,7 +104,8 @@ class Ranking:
         fix: tuple[dict[str, object], ...] | None = None
         if hint is None and (better := self._near(finding, key)):
             self._explained.add((finding.pointer, better))
-            if better not in finding.value:
+            names = finding.schema.get("properties", {})
+            if better not in finding.value and (_also(key, finding.schema) or _wording.is_clear(key, names, better)):
                 fix = ({"op": "move", "from": json_pointer(at), "path": json_pointer((*finding.pointer, better))},)
             hint = f"did you mean `{better}`?"
         if hint is None:
@@ -167,7 +168,8 @@ class Ranking:
         hint = _hint(finding)
         fix = None
         if finding.keyword == "enum" and (best := _wording.best_value(finding.wanted, value)):
-            hint, fix = f"did you mean `{best}`?", (replace(at, best),)
+            hint = f"did you mean `{best}`?"
+            fix = (replace(at, best),) if _wording.is_clear(value, finding.wanted, best) else None
         self._add("TRM107", message, at, hint=hint, fix=fix)
 
     def _wrong_type(self, finding: Finding, where: str) -> None:
@@ -177,6 +179,7 @@ class Ranking:
         duration = finding.schema.get("title") == "duration"
         if not duration:
             hint = _forms(self._shape(at), at, value) or hint
+        better = _wording.fitting(better, value, finding.schema)
         fix = (replace(at, better[0]),) if better else None
         message = f"{where} {_wording.wrong_type(wanted, value, duration=duration)}"
         self._add("TRM106", message, at, hint=hint, fix=fix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -47,6 +48,20 @@ def near(word: str, names: Iterable[str]) -> str | None:
         return folded[asked]
     found = difflib.get_close_matches(asked, folded, n=1, cutoff=0.6)
     return folded[found[0]] if found else None
+
+
+def is_clear(word: str, names: Iterable[Any], best: str) -> bool:
+    """Whether no other of the names is about as near to a misspelt word, so that a machine may put the best one."""
+    asked = word.lower().replace("-", "_")[:100]
+    others = [name.lower().replace("-", "_") for name in names if isinstance(name, str) and name != best]
+    meant = best.lower().replace("-", "_")
+    if asked == meant:
+        return asked not in others
+    return all(_ratio(asked, other) + 0.05 < _ratio(asked, meant) for other in others)
+
+
+def _ratio(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, other, one).ratio()
 
 
 def shown(value: Any) -> str:
@@ -137,6 +152,20 @@ def advice(wanted: list[str], value: Any, schema: Schema) -> tuple[str | None, l
         number = shown(value).strip('"')
         return f"{number} what? write {number}s or {number}m", []
     return next(_habits(wanted, value), (None, []))
+
+
+def fitting(better: list[Any], value: Any, schema: Schema) -> list[Any]:
+    """A value that would mend a wrong type, only if it is one that the place takes."""
+    if not better or isinstance(value, (dict, list)):
+        return []
+    text = better[0]
+    if isinstance(text, str):
+        examples = schema.get("examples", [])
+        if isinstance(value, bool) and examples and all(str(one).startswith("${{") for one in examples):
+            return [f"${{{{ {text} }}}}"]  # the place of a condition
+        if (pattern := schema.get("pattern")) and not re.search(pattern, text):
+            return []
+    return better
 
 
 def _habits(wanted: list[str], value: Any) -> Iterator[tuple[str, list[Any]]]:

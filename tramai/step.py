@@ -86,6 +86,8 @@ class Finding(msgspec.Struct, frozen=True):
     hint: str | None = None
     severity: str = "error"
     range: tuple[int, int] | None = None
+    fix: dict[str, Any] | None = None
+    """Settings that would mend it, where that is mechanical: new values, and keys to add to a mapping."""
 
 
 ERROR_TYPES = [

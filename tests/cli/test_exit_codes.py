@@ -140,6 +140,8 @@ def test_findings_of_validate_are_1(tramai: Call, invalid: str) -> None:
         ("validate",),
         ("validate", "empty"),
         ("validate", "hello.yaml", "--format", "xml"),
+        ("validate", "hello.yaml", "--diff"),
+        ("validate", "-", "--fix"),
         ("graph", "hello.yaml", "--format", "svg"),
         ("digest",),
         ("schema", "a", "b"),

@@ -10,7 +10,7 @@ from .. import caps, size
 from ..errors import Pointer, Problem
 from ..expression import Expression
 from ..step import ERROR_TYPES, Control, Node
-from . import algebra, shapes
+from . import _rewrites, algebra, shapes
 from .references import ROOTS
 from .scene import Entry, Field, Scene
 
@@ -33,6 +33,7 @@ def of_verbs(scene: Scene) -> Iterator[Problem]:
             hint=finding.hint,
             range=finding.range,
             severity=finding.severity,
+            fix=_rewrites.of_settings(scene, node, finding.fix) if finding.fix else None,
         )
 
 

@@ -10,6 +10,7 @@ import msgspec
 from ..errors import Pointer, Problem
 from ..expression import Template, Value
 from ..step import Block
+from . import _rewrites
 from .scene import Scene, fields_of
 
 
@@ -24,6 +25,7 @@ def syntax(scene: Scene) -> Iterator[Problem]:
                 (*field.pointer, *error.pointer),
                 hint=error.hint,
                 range=(error.start, error.end),
+                fix=_rewrites.fix(field.thing, error, field.pointer) if isinstance(field.thing, Template) else None,
             )
 
 

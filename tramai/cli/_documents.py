@@ -73,6 +73,8 @@ class File(Struct, frozen=True, kw_only=True):
     version: Text
     digest: Text
     problems: list[Finding]
+    fixed: Annotated[list[Finding] | UnsetType, Meta(description="what `--fix` mended, or would with `--diff`")] = UNSET
+    diff: Annotated[str | UnsetType, Meta(description="what `--fix --diff` would change")] = UNSET
 
 
 class Validation(Struct, frozen=True, kw_only=True):

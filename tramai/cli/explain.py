@@ -31,11 +31,11 @@ def command(session: Session, code: str | None) -> int:
         if session.json:
             session.emit(_documents.Codes(codes=[_documents.Code(code=one, title=known[one]) for one in known]))
         else:
-            for one, title in known.items():
-                session.out.line(f"{session.out.paint(one, 'bold')}  {title}")
+            for one, name in known.items():
+                session.out.line(f"{session.out.paint(one, 'bold')}  {name}")
         return 0
     found = _wanted(code, known)
-    text = _read(found)
+    text = read(found)
     if session.json:
         session.emit(_documents.Explanation(code=found, title=known[found], text=text))
     else:
@@ -47,7 +47,12 @@ def command(session: Session, code: str | None) -> int:
 def titles() -> dict[str, str]:
     """Every code and its title, in order."""
     codes = sorted(entry[:-3] for entry in os.listdir(FOLDER) if entry.endswith(".md"))
-    return {code: _read(code).split("\n", 1)[0].removeprefix("# ").strip() for code in codes}
+    return {code: title(read(code)) for code in codes}
+
+
+def title(text: str) -> str:
+    """What the page of a code is called."""
+    return text.split("\n", 1)[0].removeprefix("# ").strip()
 
 
 def render(code: str, text: str, terminal: Terminal) -> list[str]:
@@ -67,7 +72,8 @@ def render(code: str, text: str, terminal: Terminal) -> list[str]:
     return lines
 
 
-def _read(code: str) -> str:
+def read(code: str) -> str:
+    """The page of a code, as Markdown."""
     with open(os.path.join(FOLDER, f"{code}.md"), encoding="utf-8") as file:
         return file.read()
 

@@ -1,12 +1,9 @@
-"""`tramai validate`: find every mistake in workflow files."""
+"""`tramai validate`: find every mistake in workflow files, and mend the mechanical ones."""
 
 from __future__ import annotations
 
 import os
-import re
-import stat
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,20 +12,33 @@ from ._group import verb
 from ._session import Session
 
 if TYPE_CHECKING:
+    from ..document import Document
+    from ..errors import Problem
     from ._documents import File
+    from ._terminal import Terminal
 
-ENDINGS = (".yaml", ".yml", ".toml")
-_MARK = re.compile(rb"""^[ \t]*\{?[ \t]*["']?tramai["']?[ \t]*[:=]""", re.MULTILINE)
-_SKIPPED = {"node_modules", "__pycache__", "venv"}
+FORMATS = ("text", "json", "github", "sarif", "junit")
 
 
 @verb(
-    "validate", "tramai validate review.yaml", "tramai validate workflows/ --strict", "tramai validate - < review.toml"
-)
+    "validate", "tramai validate review.yaml", "tramai validate workflows/ --strict",
+    "tramai validate workflows/ --format github", "tramai validate review.yaml --fix",
+)  # fmt: skip
 @click.argument("paths", metavar="PATHS...", nargs=-1, required=True)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="text or json.")
-@click.option("--strict", is_flag=True, help="Warnings count as errors.")
-def command(session: Session, paths: tuple[str, ...], form: str, strict: bool) -> int:
+@click.option("--format", "form", type=click.Choice(FORMATS), help="text, json, github, sarif or junit.")
+@click.option("--strict", is_flag=True, help="Warnings count as errors; with --fix, they are mended too.")
+@click.option("--fix", is_flag=True, help="Mend mechanical mistakes in the files; everything else stays.")
+@click.option("--diff", "show_diff", is_flag=True, help="With --fix: show the changes, write nothing.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report to a file.")
+def command(
+    session: Session,
+    paths: tuple[str, ...],
+    form: str | None,
+    strict: bool,
+    fix: bool,
+    show_diff: bool,
+    output: str | None,
+) -> int:
     """Find every mistake in workflow files, without running anything.
 
     PATHS are files, folders, or - for standard input. In a folder, the *.yaml,
@@ -37,114 +47,206 @@ def command(session: Session, paths: tuple[str, ...], form: str, strict: bool) -
     All independent problems of a file are found in one pass; the text shows at
     most 20 of each file. `tramai explain CODE` explains one.
 
-    Exit status: 0 no errors, 1 errors (with --strict also warnings), 3 a path
-    cannot be read.
-    """
-    if form == "json":
-        session.flags["json"] = True
-    files, unreadable = [], False
-    for path in _files(paths):
-        report, readable = _check(session, path)
-        files.append(report)
-        unreadable = unreadable or not readable
-    if not files:
-        raise UsageError(what=f"no workflow files in {', '.join(paths)}", hint="a workflow has the key `tramai: 1`")
-    if session.json:
-        from ._documents import Validation
+    --fix mends misspelt keys, `yes` for true, numbers without quotes, missing
+    ${{ }} and the like. A fix is made only when the file then says exactly that
+    and nothing worse; comments and all other bytes stay.
 
-        session.emit(Validation(files=files))
-    else:
-        session.out.line(_summary(files))
+    Exit status: 0 no errors (left), 1 errors (with --strict also warnings), 3 a
+    path cannot be read or written.
+    """
+    form = _form(session, form, fix=fix, show_diff=show_diff, paths=paths)
+    from . import _paths
+
+    shown = _buffer() if output is not None else session.out
+    checks = [_Check(session, path, shown if form == "text" else None) for path in _paths.files(paths)]
+    for one in checks:
+        one.look(fix=fix, strict=strict, show_diff=show_diff)
+    files = [one.report for one in checks]
+    _print(session, form, checks, shown, strict=strict)
+    if output is not None:
+        from . import _write
+
+        _write.replace(output, shown.stream.detach().getvalue().decode("utf-8"))  # type: ignore[attr-defined]
     found = [problem.severity for report in files for problem in report.problems]
-    if unreadable:
+    if any(one.failed for one in checks):
         return 3
     return 1 if "error" in found or (strict and found) else 0
 
 
-def _files(paths: tuple[str, ...]) -> Iterator[str]:
-    seen = set()
-    for path in paths:
-        for file in _walk(path) if os.path.isdir(path) else (path,):
-            if file not in seen:
-                seen.add(file)
-                yield file
+def _form(session: Session, form: str | None, *, fix: bool, show_diff: bool, paths: tuple[str, ...]) -> str:
+    if show_diff and not fix:
+        raise UsageError(what="--diff shows what --fix would change", hint="tramai validate --fix --diff PATHS...")
+    if fix and "-" in paths:
+        raise UsageError(what="--fix changes files; standard input is none", hint="name a file")
+    if form not in (None, "json") and session.json:
+        raise UsageError(what=f"--json and --format {form} are two formats", hint="keep one of them")
+    if form == "json":
+        session.flags["json"] = True
+    return "json" if session.json else form or "text"
 
 
-def _walk(folder: str) -> Iterator[str]:
-    for where, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
-        for name in sorted(names):
-            path = os.path.normpath(os.path.join(where, name))
-            if name.endswith(ENDINGS) and _is_workflow(path):
-                yield path
+def _buffer() -> Terminal:
+    """A stream for a report that goes to a file: UTF-8 without colours."""
+    import io
+
+    from ._terminal import Terminal
+
+    return Terminal(io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline=""), colour="never")
 
 
-def _is_workflow(path: str) -> bool:
-    """Whether a file that was found calls itself one. One that may not be read counts, lest it pass for checked."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return False  # a pipe would keep us waiting
-        with open(path, "rb") as file:
-            return _MARK.search(file.read(1 << 20)) is not None
-    except PermissionError:
-        return True
-    except OSError:
-        return False
+class _Check:
+    """One file: looked at, mended if wished, and what is to be said of it."""
 
+    def __init__(self, session: Session, path: str, out: Terminal | None) -> None:
+        self.path = path
+        self.failed = False
+        self.source: Document | None = None
+        self.problems: tuple[Problem, ...] = ()
+        self._session = session
+        self._out = out
 
-def _check(session: Session, path: str) -> tuple[File, bool]:
-    """The report of one file, printed as it is made, and whether the file could be read."""
-    from .. import plan
-    from . import _documents, _encode, _load
+    def look(self, *, fix: bool, strict: bool, show_diff: bool) -> None:
+        """Read and check the file, and make the report."""
+        from msgspec import UNSET
 
-    try:
-        found, problems = _load.check(session, path)
-    except ConfigurationError as error:
-        if not session.json:
-            _unreadable(session, error)
+        from .. import document, plan, workflow
+        from . import _documents, _encode
+
+        fixed: Any = UNSET
+        diff: Any = UNSET
+        try:
+            self.source = document.read(self.path)
+            self._session.sources[self.source.file] = self.source.text
+            found, self.problems = workflow.examine(self.source)
+            if fix:
+                done, diff = self._mend(strict=strict, show_diff=show_diff)
+                fixed = [_encode.finding(one) for one in done]
+                found, self.problems = workflow.examine(self.source)
+        except ConfigurationError as error:
+            self._fail(error)
+            return
+        if self._out is not None:
+            self._tell()
+        sound = found is not None and not any(problem.severity == "error" for problem in self.problems)
+        made = found if sound else None
+        self.report = _documents.File(
+            file=self.path,
+            name=made.name if made else None,
+            version=made.version if made else None,
+            digest=plan.of(made).digest if made and self._session.json else None,  # only the document shows it
+            problems=[_encode.finding(problem) for problem in self.problems],
+            fixed=fixed,
+            diff=diff if show_diff else UNSET,
+        )
+
+    def _mend(self, *, strict: bool, show_diff: bool) -> tuple[tuple[Problem, ...], str]:
+        """What was mended, and the diff. The file is written unless the diff is all that is wanted."""
+        from .. import fixes
+        from . import _write
+
+        assert self.source is not None
+        mended = fixes.mend(self.source, warnings=strict)
+        lines = _write.diff(self.path, self.source.text, mended.document.text) if mended.done else []
+        if mended.done and not show_diff:
+            mark = "\ufeff" if _has_mark(self.path) else ""
+            _write.replace(self.path, mark + mended.document.text)
+        self._tell_fixed(mended.done, lines if show_diff else None)
+        if not show_diff:
+            self.source = mended.document
+            self._session.sources[self.source.file] = self.source.text
+        return mended.done, "\n".join(lines) + "\n" if lines else ""
+
+    def _tell_fixed(self, done: tuple[Problem, ...], diff: list[str] | None) -> None:
+        from ._terminal import safe
+
+        if self._out is None:
+            return
+        if diff is not None:
+            for line in diff:
+                self._out.line(safe(line.rstrip("\r")))
+            return
+        for one in done:
+            place = f"{safe(self.path)}:{one.position.line}:{one.position.column}" if one.position else safe(self.path)
+            self._out.line(f"{self._out.paint('fixed', 'green')}[{one.code}] {place}: {safe(one.message)}")
+
+    def _fail(self, error: ConfigurationError) -> None:
+        from . import _documents
+        from ._errors import text
+
+        self.failed = True
         finding = _documents.Finding(
             code=error.code, severity="error", message=error.message, hint=error.hint, line=None, column=None,
             end_line=None, end_column=None, path="", related=[],
         )  # fmt: skip
-        return _documents.File(file=path, name=None, version=None, digest=None, problems=[finding]), False
-    sound = found is not None and not any(problem.severity == "error" for problem in problems)
-    workflow = found if sound else None
-    if not session.json:
-        _print(session, path, problems)
-    report = _documents.File(
-        file=path,
-        name=workflow.name if workflow else None,
-        version=workflow.version if workflow else None,
-        digest=plan.of(workflow).digest if workflow and session.json else None,  # only the document shows it
-        problems=[_encode.finding(problem) for problem in problems],
-    )
-    return report, True
+        self.report = _documents.File(file=self.path, name=None, version=None, digest=None, problems=[finding])
+        if not self._session.json:
+            for line in [*text(self._session, error), ""]:
+                self._session.err.line(line)
+
+    def _tell(self) -> None:
+        from ._errors import problem_blocks
+
+        assert self._out is not None
+        for block in problem_blocks(self._session, self.problems, terminal=self._out):
+            for line in block:
+                self._out.line(line)
+        if self._session.verbose and not self.problems:
+            self._out.line(f"ok  {self.path}")
 
 
-def _unreadable(session: Session, error: ConfigurationError) -> None:
-    from ._errors import text
+def _has_mark(path: str) -> bool:
+    """Whether a file begins with a byte order mark, which is no part of its text."""
+    with open(path, "rb") as file:
+        return file.read(3) == b"\xef\xbb\xbf"
 
-    for line in [*text(session, error), ""]:
-        session.err.line(line)
+
+def _print(session: Session, form: str, checks: list[_Check], out: Terminal, *, strict: bool) -> None:
+    files = [one.report for one in checks]
+    if form == "json":
+        from . import _documents
+        from ._encode import dump
+
+        out.line(dump(_documents.Validation(files=files)))
+    elif form == "github":
+        from . import _github
+
+        for line in _github.lines(files, os.environ.get("GITHUB_WORKSPACE")):
+            out.line(line)
+        session.note(_summary(files))
+    elif form == "junit":
+        from . import _junit
+
+        out.line(_junit.document(files, strict=strict))
+    elif form == "sarif":
+        from . import _sarif
+
+        out.line(_sarif.document(files, _edits(checks)))
+    else:
+        out.line(_summary(files))
 
 
-def _print(session: Session, path: str, problems: tuple) -> None:  # type: ignore[type-arg]
-    from ._errors import problem_blocks
+def _edits(checks: list[_Check]) -> Any:
+    """The edits of every problem that has some, by file, code and pointer."""
+    from .. import fixes
 
-    for block in problem_blocks(session, problems, terminal=session.out):
-        for line in block:
-            session.out.line(line)
-    if session.verbose and not problems:
-        session.out.line(f"ok  {path}")
+    found = {}
+    for one in checks:
+        for problem in one.problems:
+            if one.source is not None and problem.fix and (edits := fixes.edits(one.source, problem)):
+                found[one.path, problem.code, problem.path] = (problem.hint or "", edits)
+    return found
 
 
 def _summary(files: list[File]) -> str:
     severities = [problem.severity for report in files for problem in report.problems]
     errors, warnings = severities.count("error"), severities.count("warning")
-    said = _count(len(files), "file")
+    said = f"{_count(len(files), 'file')} checked"
+    fixed = sum(len(report.fixed) for report in files if isinstance(report.fixed, list))
+    dry = any(isinstance(report.diff, str) for report in files)
+    said += f", {fixed} {'can be fixed' if dry else 'fixed'}" if fixed else ""
     if not severities:
-        return f"{said} checked, no problems"
-    return f"{said} checked: {_count(errors, 'error')}, {_count(warnings, 'warning')}"
+        return f"{said}, no problems"
+    return f"{said}: {_count(errors, 'error')}, {_count(warnings, 'warning')}"
 
 
 def _count(number: int, what: str) -> str:

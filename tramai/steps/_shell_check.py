@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import size
 from ..step import Finding
@@ -40,11 +40,12 @@ def _templated(step: Shell, script: str) -> Iterator[Finding]:
     found = _EXPRESSION.search(script)
     end = found.end() if found else start + 3
     text = "an expression in `run` would become part of the script"
-    yield Finding(("run",), "TRM301", text, _rewritten(step, script), range=(start, end))
+    hint, fix = _rewritten(step, script)
+    yield Finding(("run",), "TRM301", text, hint, range=(start, end), fix=fix)
 
 
-def _rewritten(step: Shell, script: str) -> str:
-    """The hint: the script with variables, and the `env` that gives them their values."""
+def _rewritten(step: Shell, script: str) -> tuple[str, dict[str, Any] | None]:
+    """The hint and the fix: the script with variables, and the `env` that gives them their values."""
     names: dict[str, str] = {}
 
     def name_of(expression: str) -> str:
@@ -65,13 +66,17 @@ def _rewritten(step: Shell, script: str) -> str:
         at = found.end()
     parts.append(script[at:])
     if not names:
-        return "close the expression with }} and move it to `env`"
-    new = "".join(parts).strip()
+        return "close the expression with }} and move it to `env`", None
+    mended = "".join(parts)
+    new = mended.strip()
     shown = (
         new if len(new) <= 200 and "\n" not in new else next(line for line in new.split("\n") if "$" in line).strip()
     )
     env = ", ".join(f'{name}: "${{{{ {expression} }}}}"' for expression, name in names.items())
-    return f"write {shown} and give the value by env: {{{env}}}"
+    hint = f"write {shown} and give the value by env: {{{env}}}"
+    if "${{" in mended or "<<" in script or "#" in script:
+        return hint, None  # in a here document or a comment the quotes would be wrong
+    return hint, {"run": mended, "env": {name: f"${{{{ {expression} }}}}" for expression, name in names.items()}}
 
 
 def _quote_at(script: str) -> str:

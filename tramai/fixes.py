@@ -1,0 +1,187 @@
+"""Mechanical mistakes mended in the text of a file: each fix is a JSON Patch, and none is taken that does harm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from . import workflow
+from ._edits import CannotEdit, Edit, applied, overlapping, resolved, ways
+from ._nodes import Mapping, Node
+from ._nodes import Sequence as Items
+from .document import Document, parse
+from .errors import Pointer, Problem
+from .formatting import _scalars
+
+__all__ = ["Edit", "Mended", "edits", "mend"]
+_MOST_ROUNDS = 10
+"""A fix may uncover the next mistake: `whne: yes`."""
+_MOST_SINGLE = 100
+"""Fixes that are tried one by one, when all of them together do not go well."""
+
+
+class Mended(msgspec.Struct, frozen=True):
+    """A text after its fixes: those that were made, and what is left to be said about it."""
+
+    document: Document
+    done: tuple[Problem, ...]
+    left: tuple[Problem, ...]
+
+
+def mend(source: Document, *, warnings: bool = False) -> Mended:
+    """Make every fix that can be made without a doubt; with `warnings` also those of warnings.
+
+    A fix counts when the text then says what the patch says and nothing else has changed, the problem is gone, and
+    its place has no new one. The text is only looked at: nothing is written.
+    """
+    found = workflow.examine(source)[1]
+    done: list[Problem] = []
+    for _ in range(_MOST_ROUNDS):
+        wanted = [one for one in found if one.fix and (warnings or one.severity == "error")]
+        step = _round(source, wanted, found)
+        if step is None:
+            break
+        source, found, made = step
+        done += made
+    return Mended(source, tuple(done), found)
+
+
+def edits(source: Document, problem: Problem) -> list[Edit] | None:
+    """The edits that mend one problem, None when there are none that surely do."""
+    mended = _one(source, problem, workflow.examine(source)[1])
+    return mended[0] if mended else None
+
+
+Found = tuple[Problem, ...]
+
+
+def _round(source: Document, wanted: list[Problem], known: Found) -> tuple[Document, Found, list[Problem]] | None:
+    """As many fixes as go together, in one pass where possible."""
+    if not wanted:
+        return None
+    together = _together(source, wanted, known)
+    if together is not None:
+        return together
+    made: list[Problem] = []
+    found = known
+    for problem in wanted[:_MOST_SINGLE]:
+        current = next((one for one in found if _same(one, problem)), None)
+        mended = _one(source, current, found) if current else None
+        if mended is not None:
+            _, source, found = mended
+            made.append(problem)
+    return (source, found, made) if made else None
+
+
+def _same(one: Problem, other: Problem) -> bool:
+    return (one.code, one.pointer, one.message) == (other.code, other.pointer, other.message)
+
+
+def _together(source: Document, wanted: list[Problem], known: Found) -> tuple[Document, Found, list[Problem]] | None:
+    made: list[Edit] = []
+    for problem in wanted:
+        first = next(ways(source, problem.fix or ()), None)
+        if first is None:
+            return None
+        made += first
+    if overlapping(made):
+        return None
+    result = parse(applied(source.text, made), file=source.file, format=source.format)
+    if not _says(source, result, [operation for one in wanted for operation in one.fix or ()]):
+        return None
+    found = workflow.examine(result)[1]
+    if not all(_is_better(problem, known, found) for problem in wanted):
+        return None
+    return result, found, wanted
+
+
+def _one(source: Document, problem: Problem, known: Found) -> tuple[list[Edit], Document, Found] | None:
+    for way in ways(source, problem.fix or ()):
+        result = parse(applied(source.text, way), file=source.file, format=source.format)
+        if _says(source, result, problem.fix or ()):
+            found = workflow.examine(result)[1]
+            if _is_better(problem, known, found):
+                return way, result, found
+    return None
+
+
+def _is_better(problem: Problem, known: Found, found: Found) -> bool:
+    """The problem is gone, and neither its place nor what stood there before is worse off."""
+    places = {problem.pointer}
+    for operation in problem.fix or ():
+        places.add(tuple(_number(part) for part in str(operation["path"]).split("/")[1:]))
+    before = {(one.code, one.pointer) for one in known}
+    new = [one for one in found if one.severity == "error" and (one.code, one.pointer) not in before]
+    if any(_same(one, problem) for one in found):
+        return False
+    return not any(one.pointer in places for one in new)
+
+
+def _number(part: str) -> str | int:
+    return int(part) if part.isdigit() else part.replace("~1", "/").replace("~0", "~")
+
+
+def _says(source: Document, result: Document, patch: Sequence[dict[str, object]]) -> bool:
+    """Whether the new text is the old one with the patch applied, and with nothing else changed."""
+    if source.root is None or result.root is None or len(result.problems) > len(source.problems):
+        return False
+    try:
+        wanted = _patched(source, patch)
+    except CannotEdit:
+        return False
+    return wanted == _plain(result.root)
+
+
+class _Plain(msgspec.Struct, frozen=True):
+    """A scalar as it was written, so far as that has a meaning."""
+
+    text: str
+    kind: str
+
+
+def _plain(node: Node) -> object:
+    if isinstance(node, Mapping):
+        return {key: _plain(value) for key, value in node.values.items()}
+    if isinstance(node, Items):
+        return [_plain(item) for item in node.items]
+    if node.style == "toml":
+        return _of(node.value)
+    plain = node.style == "" and not _scalars.is_plain(node.text)
+    return _Plain(node.text, "plain" if plain else "text")
+
+
+def _of(value: object) -> object:
+    """What a value of a patch looks like once it is written."""
+    if isinstance(value, dict):
+        return {key: _of(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_of(item) for item in value]
+    if isinstance(value, str):
+        return _Plain(value, "text")
+    if value is None or isinstance(value, bool):
+        return _Plain("null" if value is None else str(value).lower(), "plain")
+    return _Plain(str(value), "plain")
+
+
+def _patched(source: Document, patch: Sequence[dict[str, object]]) -> object:
+    assert source.root is not None
+    tree = _plain(source.root)
+    for operation in patch:
+        at = resolved(source, str(operation["path"]))
+        if operation["op"] == "move":
+            old = resolved(source, str(operation["from"]))
+            above = _at(tree, old[:-1])
+            above[at[-1]] = above.pop(old[-1])
+        else:
+            _at(tree, at[:-1])[at[-1]] = _of(operation["value"])
+    return tree
+
+
+def _at(tree: object, pointer: Pointer) -> dict[str | int, object]:
+    for part in pointer:
+        try:
+            tree = tree[part]  # type: ignore[index]
+        except (KeyError, IndexError, TypeError):
+            raise CannotEdit from None
+    return tree  # type: ignore[return-value]
