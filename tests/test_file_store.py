@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tramai.errors import ConfigurationError, NotFound, StoreTooNew, StoreUnavailable, TramaiError
+from tramai.errors import ConfigurationError, LeaseHeld, NotFound, StoreTooNew, StoreUnavailable, TramaiError
 from tramai.portable import Bundle
-from tramai.store import Mark, Note, Status, Store
+from tramai.store import Lease, Mark, Note, Status, Store
 from tramai.stores import _files, _folder_store, open_store
 from tramai.stores._segments import is_segment, segment, text_of
 from tramai.stores.file import File
@@ -338,6 +338,74 @@ def test_a_run_imports_nothing_dear(folder: Path) -> None:
 
 
 # The journal is what the page says.
+
+
+def renewed(store: Store, clock: FakeClock, lease: Lease, times: int) -> Lease:
+    for _ in range(times):
+        clock.advance(10.0)
+        lease = store.renew(lease, ttl=30.0, now=clock.now())
+    return lease
+
+
+def test_a_run_that_only_lasts_grows_by_nothing(folder: Path, clock: FakeClock) -> None:
+    store = open_store(f"file:{folder}")
+    lease = begin(store, clock)
+    store.commit(lease, change(clock, done(1, "a")))
+
+    def size() -> int:
+        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+    lease = renewed(store, clock, lease, 2)
+    before = size()
+    lease = renewed(store, clock, lease, 500)
+    assert size() == before
+    assert store.get("r1").lease == lease
+    store.commit(lease, change(clock, done(2, "b")))
+    journal = (folder / "r1" / "journal").read_bytes()
+    assert journal.count(lease.token.encode()) == 1  # as it was given: no commit says it again
+    for other in (open_store(f"file:{folder}"), store):
+        run = other.get("r1")
+        assert run.lease == lease
+        assert other.page(limit=1)[0] == (run,)
+        with pytest.raises(LeaseHeld):
+            claim(other, clock)
+
+
+def test_of_a_renewal_that_was_torn_the_one_before_it_stands(folder: Path, clock: FakeClock) -> None:
+    store = open_store(f"file:{folder}")
+    first = begin(store, clock)
+    leases = [first, *(renewed(store, clock, first, 1) for _ in range(3))]
+    file = folder / "r1" / "lease"
+    whole = file.read_bytes()
+    for cut in range(0, 200, 7):
+        places = [bytearray(whole[:512]), bytearray(whole[512:])]
+        places[3 % 2][cut : cut + 7] = bytes(7)
+        file.write_bytes(b"".join(places))
+        assert store.get("r1").lease in (leases[2], leases[3])
+    file.write_bytes(b"")
+    assert open_store(f"file:{folder}").get("r1").lease == store.get("r1").lease == first
+
+
+def test_the_last_renewal_counts_though_it_be_the_shorter(folder: Path, clock: FakeClock) -> None:
+    store = open_store(f"file:{folder}")
+    lease = begin(store, clock)
+    for ttl in (100.0, 50.0, 20.0):
+        lease = store.renew(lease, ttl=ttl, now=clock.now())
+        assert store.get("r1").lease == open_store(f"file:{folder}").get("r1").lease == lease
+    assert lease.expires == clock.now() + 20.0
+
+
+def test_the_renewals_of_a_former_owner_are_not_the_next_ones(folder: Path, clock: FakeClock) -> None:
+    store = open_store(f"file:{folder}")
+    store.renew(begin(store, clock), ttl=30.0, now=clock.now())
+    clock.advance(30.0)
+    _, lease = claim(store, clock)
+    assert store.get("r1").lease == lease
+    other = open_store(f"file:{folder}")
+    (folder / "r1" / "lease").unlink()  # cleaned away
+    assert store.renew(lease, ttl=40.0, now=clock.now()) == other.get("r1").lease
+    store.release(lease, now=clock.now())
+    assert other.get("r1").lease is None
 
 
 def test_the_journal_can_be_checked_with_common_tools(folder: Path, clock: FakeClock) -> None:

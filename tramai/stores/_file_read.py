@@ -19,6 +19,7 @@ from ..store import Note, Record, Run
 from . import _file_journal as journal
 from ._file_blobs import Blobs, is_distant, refers
 from ._file_journal import DISTANT, Entry, Fold, Standing, corrupt
+from ._file_lease import Terms
 from ._files import Folder, read
 from ._folder_run import Reading
 from ._sealed import noun_of, unseal
@@ -40,6 +41,16 @@ class Read(Reading):
 
     def header(self) -> Run:
         """The header, long texts left where they are."""
+        run = self._standing()
+        if run.lease is None:
+            return run
+        terms = Terms(self._folder, os.O_RDONLY)
+        try:
+            return replace(run, lease=terms.of(run.lease))
+        finally:
+            terms.close()
+
+    def _standing(self) -> Run:
         for _ in range(_TRIES):
             head = head_in(self._folder)
             if head is not None:

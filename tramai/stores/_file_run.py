@@ -10,10 +10,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ..codec import encode
-from ..store import Definition, Mark, Note, Record, Run
+from ..store import Definition, Lease, Mark, Note, Record, Run
 from . import _file_journal as journal
 from ._file_blobs import Blobs
 from ._file_journal import DISTANT, FIELDS, Entry, Fold, Standing, corrupt
+from ._file_lease import Terms
 from ._file_read import HEAD, JOURNAL, check_beginning, confirmed, head_in, lost, whole
 from ._files import Folder, flush, read, write
 from ._folder_run import Content, Kept
@@ -29,6 +30,7 @@ class Journal(Kept):
     def __init__(self, folder: Folder, run_id: str) -> None:
         super().__init__(folder, run_id)
         self._blobs = Blobs(folder, run_id)
+        self._terms = Terms(folder)
         self._handle = self._head = -1
         self._standing: Standing | None = None
         self._completed: set[str] = set()
@@ -41,6 +43,7 @@ class Journal(Kept):
         kept = Journal(folder, content.run.run_id)
         lines, standing = kept._first(content)
         folder.create(JOURNAL, lines)
+        Terms.prepare(folder)
         kept._opened_anew(standing, content)
         return kept
 
@@ -64,7 +67,7 @@ class Journal(Kept):
         if self._standing is None or size != self._standing.length:
             self._learn(size)
         assert self._standing is not None
-        self.run, self.last_seq, self.last_note = self._standing.run, self._standing.seq, self._standing.notes
+        self._stand(self._standing)
 
     def completed(self) -> set[str]:
         """The paths that are completed."""
@@ -87,7 +90,7 @@ class Journal(Kept):
             if name in DISTANT:
                 if value is not old:
                     news[name] = blobs.apart(value)
-            elif value != old:
+            elif value != old and not (name == "lease" and _renewed(old, value)):
                 news[name] = value
         if self._cut:
             notes = (*notes, _cut_note(self._cut, before.notes + len(notes) + 1, after.updated))
@@ -102,7 +105,8 @@ class Journal(Kept):
             self._spare = None
         elif self._spare is not None:
             self._spare.append(entry)
-        run = _lean(replace(after, **{name: news[name] for name in DISTANT if name in news}), before.length)
+        lease = news.get("lease", before.run.lease)
+        run = replace(after, lease=lease, **{name: news[name] for name in DISTANT if name in news})
         self._note(
             Standing(
                 length=before.length + len(line),
@@ -111,9 +115,14 @@ class Journal(Kept):
                 sha=sha,
                 seq=before.seq + len(records),
                 notes=before.notes + len(notes),
-                run=run,
+                run=_lean(run, before.length),
             )
         )
+
+    def renew(self, lease: Lease) -> None:
+        """Move the end of the lease: one write beside the journal, one flush."""
+        self._terms.renew(lease)
+        self.run = replace(self.run, lease=lease)
 
     def rewrite(self, content: Content) -> None:
         """A new journal in the place of the old. The head goes first: one that has seen more would bear witness."""
@@ -140,6 +149,7 @@ class Journal(Kept):
             if handle >= 0:
                 os.close(handle)
         self._handle = self._head = -1
+        self._terms.close()
         super().close()
 
     def __del__(self) -> None:
@@ -212,16 +222,26 @@ class Journal(Kept):
             raise
         self._standing = known
 
+    def _stand(self, standing: Standing) -> None:
+        self._standing = standing
+        run = standing.run
+        self.run = run if run.lease is None else replace(run, lease=self._terms.of(run.lease))
+        self.last_seq, self.last_note = standing.seq, standing.notes
+
     def _note(self, standing: Standing) -> None:
         """Remember how the run stands, here and in the head."""
-        self._standing = standing
-        self.run, self.last_seq, self.last_note = standing.run, standing.seq, standing.notes
+        self._stand(standing)
         with contextlib.suppress(OSError):  # the journal tells it as well
             if self._head < 0 or os.fstat(self._head).st_nlink == 0:
                 stale, self._head = self._head, self.folder.open(HEAD, os.O_WRONLY | os.O_CREAT)
                 if stale >= 0:
                     os.close(stale)
             write(self._head, journal.head_of(standing), 0)
+
+
+def _renewed(old: Lease | None, new: Lease | None) -> bool:
+    """Whether a lease is the old one with another end, which does not stand in the journal."""
+    return old is not None and new is not None and old.token == new.token
 
 
 def _cut_note(count: int, seq: int, at: float) -> Note:

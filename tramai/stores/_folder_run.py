@@ -6,8 +6,9 @@ import threading
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
-from ..store import Definition, Note, Record, Run
+from ..store import Definition, Lease, Note, Record, Run
 from ._files import Folder, Lock
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ class Kept:
     def append(self, after: Run, records: tuple[Record, ...], notes: tuple[Note, ...], new: Definition | None) -> None:
         """Write a new header, records and numbered events as one: durable when it returns, or not there at all."""
         raise NotImplementedError
+
+    def renew(self, lease: Lease) -> None:
+        """Move the end of the lease, durably."""
+        self.append(replace(self.run, lease=lease), (), (), None)
 
     def rewrite(self, content: Content) -> None:
         """Let this stand in the place of all that the run held, durably: the old or the new is there after a crash."""

@@ -102,7 +102,7 @@ class FolderStore(Whole):
         rules.check_ttl(ttl)
         with self._leased(lease) as kept:
             renewed = rules.renewed(kept.run.lease, lease, ttl=ttl, now=now)
-            kept.append(replace(kept.run, lease=renewed), (), (), None)
+            kept.renew(renewed)
             return renewed
 
     def release(self, lease: Lease, *, now: float) -> None:
