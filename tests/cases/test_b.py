@@ -49,7 +49,7 @@ def test_a_text_is_never_taken_for_a_condition(text: str) -> None:
     assert (ended.status, ended.error["step"], ended.error["type"]) == (1, "a", "expression")
     save(
         """
-        - {id: say, shell: {argv: [printf, "%s", "${{ inputs.x }}"], parse: text}}
+        - {id: say, shell: {argv: [printf, '"%s"', "${{ inputs.x }}"], parse: json}}
         - {id: a, when: "${{ steps.say.output }}", shell: touch ran}
         """,
         "inputs: {x: {}}",
@@ -57,6 +57,13 @@ def test_a_text_is_never_taken_for_a_condition(text: str) -> None:
     ended = call("run", "case.yaml", "-i", f"x={text}")
     assert (ended.status, ended.error["step"], ended.error["type"]) == (1, "a", "expression")
     assert not Path("ran").exists()
+
+
+def test_a_condition_that_is_known_to_be_text_is_refused_before_the_run() -> None:
+    save(
+        '- {id: say, shell: {argv: [echo, "true"], parse: text}}\n- {id: a, when: "${{ steps.say.output }}", local: 1}'
+    )
+    assert [problem["code"] for problem in problems("case.yaml")] == ["TRM212"]
 
 
 def test_a_boolean_input_is_true_or_false_and_nothing_else() -> None:

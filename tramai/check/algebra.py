@@ -17,6 +17,8 @@ LIST: Schema = {"type": "array"}
 MAP: Schema = {"type": "object"}
 
 ALL = frozenset(("string", "number", "boolean", "null", "array", "object"))
+_ONE = {name: frozenset((name,)) for name in ALL} | {"integer": frozenset(("number",))}
+_NONE: frozenset[str] = frozenset()
 _NAMES = {
     "string": "text",
     "number": "a number",
@@ -25,16 +27,16 @@ _NAMES = {
     "array": "a list",
     "object": "a mapping",
 }
-_OPEN = ("$ref", "allOf", "if", "not", "patternProperties", "$dynamicRef", "dependentSchemas")
+_OPEN = frozenset(("$ref", "allOf", "if", "not", "patternProperties", "$dynamicRef", "dependentSchemas"))
 
 
 def kinds(schema: Any) -> frozenset[str]:
     """The JSON kinds a value can have; integers are numbers."""
-    if not isinstance(schema, dict):
+    if not isinstance(schema, dict) or not schema:
         return ALL
     wanted = schema.get("type")
     if isinstance(wanted, str):
-        return frozenset(("number" if wanted == "integer" else wanted,)) & ALL
+        return _ONE.get(wanted, _NONE)
     if isinstance(wanted, list):
         return frozenset("number" if name == "integer" else name for name in wanted if isinstance(name, str)) & ALL
     if "const" in schema:
@@ -95,7 +97,7 @@ def union(*schemas: Schema) -> Schema:
 
 def is_open(schema: Any) -> bool:
     """Whether more may be true of the value than its plain keywords say."""
-    return not isinstance(schema, dict) or any(word in schema for word in _OPEN)
+    return not isinstance(schema, dict) or not _OPEN.isdisjoint(schema)
 
 
 def keys(schema: Any) -> tuple[str, ...] | None:

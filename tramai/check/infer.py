@@ -69,7 +69,7 @@ class Inference:
         if tree[3][0] == "name" and tree[3][3] == "steps":
             return self._name_of(tree)
         inner, key = self.of(tree[3]), tree[4]
-        if _rooted(tree[3]):
+        if is_path(tree[3]):
             return algebra.member(inner, key)  # what its schema does not declare is told for the whole path
         known = algebra.keys(inner)
         if isinstance(key, str) and known is not None and key not in known and algebra.kinds(inner) == {"object"}:
@@ -276,7 +276,8 @@ class Inference:
         return BOOLEAN
 
 
-def _rooted(tree: Tree) -> bool:
+def is_path(tree: Tree) -> bool:
+    """Whether a tree is a name with keys known before the run, and nothing else."""
     while tree[0] == "get":
         tree = tree[3]
     return bool(tree[0] == "name")

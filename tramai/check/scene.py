@@ -11,7 +11,7 @@ import msgspec
 from ..definition import Opaque, Workflow
 from ..document import Scalar
 from ..errors import Pointer, Position, Problem, Related
-from ..expression import Template, Use, Value, suggest
+from ..expression import Site, Template, Use, Value, suggest
 from ..step import Block, Control, Finding, Node
 
 PER_ITEM = frozenset({"key"})
@@ -107,12 +107,18 @@ class Scene:
         return tuple(self._fields())
 
     @cached_property
+    def sites(self) -> tuple[tuple[Field, Site, Pointer], ...]:
+        """Every text with expressions, and where it stands in the file."""
+        return tuple(
+            (field, site, (*field.pointer, *site.pointer)) for field in self.fields for site in field.thing.sites()
+        )
+
+    @cached_property
     def reads(self) -> tuple[Read, ...]:
         """Every name that an expression reads."""
         return tuple(
-            Read(use, field, (*field.pointer, *site.pointer))
-            for field in self.fields
-            for site in field.thing.sites()
+            Read(use, field, at)
+            for field, site, at in self.sites
             for expression in site.expressions
             for use in expression.names
         )

@@ -30,6 +30,7 @@ class Shapes:
         self.scene = scene
         self._entries = {id(entry.node): entry for entry in scene.running}
         self._outputs: dict[int, Schema] = {}
+        self._items: dict[int, Schema] = {}
         self._inputs: Schema | None = None
         self._state: Schema | None = None
 
@@ -147,11 +148,19 @@ class Shapes:
                 return _LOOP
             items, owner = getattr(node.step, "items", None), self._entries.get(id(node))
             if isinstance(items, Value) and name == binds[0] and owner is not None:
-                at = (*node.at, node.verb, "items")
-                found = self.value(items, Field(items, at, node.verb, "items", owner))
-                return algebra.item(found) if algebra.kinds(found) == {"array"} else ANY
+                return self._one_of(node, items, owner)
             return ANY
         return None
+
+    def _one_of(self, node: Node, items: Value, owner: Entry) -> Schema:
+        """The shape of an item of a list, found once for all who read it."""
+        found = self._items.get(id(node))
+        if found is None:
+            self._items[id(node)] = ANY
+            listed = self.value(items, Field(items, (*node.at, node.verb, "items"), node.verb, "items", owner))
+            found = algebra.item(listed) if algebra.kinds(listed) == {"array"} else ANY
+            self._items[id(node)] = found
+        return found
 
     def _declared_inputs(self) -> Schema:
         if self._inputs is None:
@@ -172,7 +181,9 @@ class Shapes:
     def undeclared(self, use: Use, field: Field) -> tuple[str, str | None] | None:
         """Message and hint when a use reads what its schema does not have."""
         root, path = str(use.path[0]), use.path
-        if self._item(root, field) is not None if field.entry is not None else False:
+        if root in ("env", "secrets", "run"):
+            return None
+        if field.entry is not None and self._item(root, field) is not None:
             return None if root == "loop" else self._walk(self.root(root, field), path[1:], f"`{root}`")
         if root == "steps" and len(path) > 3 and path[2] == "output":
             entry = self.scene.steps.get(str(path[1]))

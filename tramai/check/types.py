@@ -10,7 +10,7 @@ from ..errors import Pointer, Problem
 from ..expression import Condition, Parsed, Template, Text, Value
 from . import algebra, shapes
 from .algebra import Schema
-from .infer import Fault
+from .infer import Fault, is_path
 from .scene import Field, Scene
 
 _NATIVE: dict[tuple[str, str], tuple[frozenset[str], str]] = {
@@ -24,19 +24,20 @@ _NATIVE: dict[tuple[str, str], tuple[frozenset[str], str]] = {
     ("http", "allow_private"): (frozenset(("boolean",)), "true or false"),
 }
 """The kinds that a setting takes, and these in words."""
+_JUDGED = frozenset(("when", "save", "output", "gate", "branch", "verify", "until", "repeat", "check"))
+"""Keys and verbs with conditions, or with a schema to meet."""
 
 
 def fit(scene: Scene) -> Iterator[Problem]:
     """Every operation in an expression can work, and every setting can take what it is given."""
     known = shapes.known(scene)
-    for field in scene.fields:
-        for site in field.thing.sites():
-            at = (*field.pointer, *site.pointer)
-            for parsed in site.expressions:
-                if scene.is_blamed(at, parsed.start, parsed.end) or _is_plain(parsed, field):
-                    continue
-                shape, faults = known.expression(parsed, field)
-                faults = faults or list(_used(scene, field, site.text, site.pointer, parsed, shape))
+    for field, site, at in scene.sites:
+        for parsed in site.expressions:
+            if _is_plain(parsed, field) or scene.is_blamed(at, parsed.start, parsed.end):
+                continue
+            shape, faults = known.expression(parsed, field)
+            faults = faults or list(_used(scene, field, site.text, site.pointer, parsed, shape))
+            if faults:
                 yield from _told(scene, at, faults)
 
 
@@ -48,7 +49,9 @@ def _told(scene: Scene, at: Pointer, faults: list[Fault]) -> Iterator[Problem]:
 
 def _is_plain(parsed: Parsed, field: Field) -> bool:
     """Whether this is a path in a place that takes any value: there is nothing to judge."""
-    return parsed.tree[0] in ("name", "get") and isinstance(field.thing, Text)
+    if not is_path(parsed.tree):
+        return False
+    return isinstance(field.thing, Text) or ((field.area, field.name) not in _NATIVE and field.area not in _JUDGED)
 
 
 def _used(scene: Scene, field: Field, text: str, inside: Pointer, parsed: Parsed, shape: Schema) -> Iterator[Fault]:
