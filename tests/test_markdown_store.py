@@ -15,7 +15,7 @@ from tramai import engine, plan, workflow
 from tramai.codec import encode
 from tramai.errors import CheckpointCorrupt, NotFound, StoreTooNew
 from tramai.store import Mark, Note, Status, Store
-from tramai.stores import open_store
+from tramai.stores import _folder_keys, open_store
 from tramai.stores._markdown_words import fence_text, json_fence, opens_fence, scalar, scalar_value, text_fence
 from tramai.testing._store_given import (
     AWKWARD,
@@ -375,7 +375,7 @@ def test_other_files_in_the_folder_are_left_alone(folder: Path, clock: FakeClock
 
 def test_what_need_not_be_committed_is_ignored_in_a_new_folder(folder: Path, clock: FakeClock) -> None:
     store = open_store(f"markdown:{folder}")
-    assert (folder / ".gitignore").read_text() == "lock\n.lock\n.new/\n*.part\n"
+    assert (folder / ".gitignore").read_text() == "lock\n.lock\n.keys/\n.new/\n*.part\n"
     store.close()
 
 
@@ -389,6 +389,30 @@ def test_a_start_key_is_known_after_a_checkout(folder: Path, clock: FakeClock, t
     run, lease = store.create(new_run("r2", start_key="nightly 1"), owner="a", holder=HERE, ttl=9.0, now=1.0)
     assert (run.run_id, lease) == ("r1", None)
     store.close()
+
+
+@pytest.mark.parametrize("left", [None, b"", b"\0" * 4000, b"---\nformat: 1\n", b"my notes\n"])
+def test_a_start_key_outlives_its_checkpoint(folder: Path, clock: FakeClock, left: bytes | None) -> None:
+    store = open_store(f"markdown:{folder}")
+    begin(store, clock, "a", start_key="k")
+    begin(store, clock, "b", start_key="k2")
+    path = folder / "a" / "checkpoint.md"
+    path.unlink() if left is None else path.write_bytes(left)
+    for again in (store, open_store(f"markdown:{folder}")):
+        with pytest.raises(CheckpointCorrupt, match=r"run a: its checkpoint\.md "):
+            begin(again, clock, "c", start_key="k")
+        assert again.create(new_run("c", start_key="k2"), owner="o", holder=HERE, ttl=9.0, now=1.0)[0].run_id == "b"
+        begin(again, clock, os.urandom(4).hex(), start_key=os.urandom(4).hex())
+    shutil.rmtree(folder / "a")  # somebody wants it to be forgotten
+    begin(store, clock, "c", start_key="k")
+
+
+def test_a_start_key_whose_run_was_never_made_is_free(folder: Path, clock: FakeClock) -> None:
+    store = open_store(f"markdown:{folder}")
+    begin(store, clock, "a")
+    for run_id, key in (("a", "k"), ("never", "k2")):  # as makers leave it who are killed before their run has its name
+        _folder_keys.remember(store._place.folder, key, run_id)  # type: ignore[attr-defined]
+        assert begin(store, clock, f"of-{key}", start_key=key).fence == 1
 
 
 def test_a_newer_checkpoint_is_refused_untouched_and_the_others_are_not(folder: Path, clock: FakeClock) -> None:

@@ -196,6 +196,14 @@ def refuse_if_started(folder: Folder, run_id: str, key: str) -> None:
         raise _damaged(data, run_id)
 
 
+def unreadable(folder: Folder, run_id: str) -> CheckpointCorrupt:
+    """What is said of a checkpoint that cannot be trusted, or is not there."""
+    try:
+        return _damaged(_load(folder, run_id, _ENOUGH)[0], run_id)
+    except CheckpointCorrupt as missing:
+        return missing
+
+
 def stamp(found: os.stat_result) -> Stamp:
     """The stamp of a file."""
     return found.st_ino, found.st_mtime_ns, found.st_size

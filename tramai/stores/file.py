@@ -10,10 +10,9 @@ import contextlib
 import os
 from typing import ClassVar, TypeVar
 
-import msgspec
-
 from ..errors import CheckpointCorrupt, NotFound
 from ..store import Definition, Record, Run
+from . import _folder_keys as keys
 from ._file_blobs import BLOBS
 from ._file_journal import Entry, corrupt
 from ._file_read import JOURNAL, Read, birth, claimed_id
@@ -27,20 +26,14 @@ from ._segments import segment
 from ._segments import text_of as id_of
 
 _KEYS, _DEFINITIONS = ".keys", ".definitions"
+_DEFINITIONS = ".definitions"
 _T = TypeVar("_T")
-
-
-class Started(msgspec.Struct, frozen=True):
-    """Which run a start key has started."""
-
-    key: str
-    run_id: str
 
 
 class File(FolderStore):
     """A store of plain files, shared by the processes of one host."""
 
-    KIND: ClassVar[Kind] = Kind(name="file", default=".tramai/runs", main=JOURNAL, folders=(_KEYS, _DEFINITIONS))
+    KIND: ClassVar[Kind] = Kind(name="file", default=".tramai/runs", main=JOURNAL, folders=(keys.KEYS, _DEFINITIONS))
 
     def journal(self, run_id: str) -> tuple[Record, ...]:
         """All records in order, each checked, and none missing."""
@@ -97,16 +90,15 @@ class File(FolderStore):
             return reading.header()
 
     def _started(self, key: str) -> str | None:
-        with self._place.folder.child(_KEYS) as folder:
-            try:
-                found = _sealed(folder, segment(key), Started)
-            except FileNotFoundError:
-                return None
-        if found is None or found.key != key:
+        try:
+            run_id = keys.remembered(self._place.folder, key)
+        except FileNotFoundError:
+            return None
+        if run_id is None:
             return self._search(key)
         # Who wrote it may have been killed before the run was there, and its id may be another run's since.
-        run = self._header_of(found.run_id)
-        return found.run_id if run is not None and run.start_key == key else None
+        run = self._header_of(run_id)
+        return run_id if run is not None and run.start_key == key else None
 
     def _search(self, key: str) -> str | None:
         """The run of a start key whose file is damaged, by the headers of all runs; they must all be readable."""
@@ -126,9 +118,7 @@ class File(FolderStore):
         if definition is not None:
             self._keep_definition(definition)
         if run.start_key is not None:
-            with self._place.folder.child(_KEYS) as folder:
-                line, _ = seal(text_of(Started(run.start_key, run.run_id)))
-                folder.replace(segment(run.start_key), line)
+            keys.remember(self._place.folder, run.start_key, run.run_id)
         return definition
 
     def _define(self, definition: Definition) -> Definition:
@@ -150,8 +140,8 @@ class File(FolderStore):
         found = []
         with self._guarded(), self._place.folder.child(_DEFINITIONS) as folder:
             found += [f"the definition {name} is damaged" for name in _damaged(folder, Definition)]
-        with self._guarded(), self._place.folder.child(_KEYS) as folder:
-            found += [f"the start key {id_of(name) or name} is damaged" for name in _damaged(folder, Started)]
+        with self._guarded(), self._place.folder.child(keys.KEYS) as folder:
+            found += [f"the start key {id_of(name) or name} is damaged" for name in _damaged(folder, keys.Started)]
         return tuple(found)
 
     def _keep_definition(self, definition: Definition) -> None:
@@ -166,7 +156,7 @@ class File(FolderStore):
                 folder.flush()  # its maker may have been killed before that
 
 
-def _damaged(folder: Folder, kind: type[Definition | Started]) -> list[str]:
+def _damaged(folder: Folder, kind: type[Definition | keys.Started]) -> list[str]:
     names = (name for name in folder.names() if not name.startswith("."))
     return sorted(name for name in names if _sealed(folder, name, kind) is None)
 

@@ -12,17 +12,18 @@ from typing import ClassVar
 
 from ..errors import CheckpointCorrupt, NotFound, StoreTooNew
 from ..store import Definition, Run
+from . import _folder_keys as keys
 from ._files import Folder
 from ._folder_place import Kind
 from ._folder_run import Content, Kept, Reading
 from ._folder_store import FolderStore
-from ._markdown_run import CHECKPOINT, Checkpoint, Read, Stamp, birth, front, refuse_if_started, stamp
+from ._markdown_run import CHECKPOINT, Checkpoint, Read, Stamp, birth, front, refuse_if_started, stamp, unreadable
 from ._markdown_text import Front
 from ._segments import segment
 from ._segments import text_of as id_of
 
 _KNOWN = 32
-_IGNORED = "lock\n.lock\n.new/\n*.part\n"
+_IGNORED = "lock\n.lock\n.keys/\n.new/\n*.part\n"
 
 
 class Markdown(FolderStore):
@@ -67,16 +68,34 @@ class Markdown(FolderStore):
         return run
 
     def _started(self, key: str) -> str | None:
+        sound: set[str] = set()
         bad: list[tuple[str | None, str]] = []
-        for _, _, found in self._all(bad):
+        for _, name, found in self._all(bad):
             if found.run.start_key == key:
                 return found.run.run_id
+            sound.add(name)
         for group, name in bad:
             with self._place.child(group, name) as folder:
                 refuse_if_started(folder, id_of(name) or name, key)
+        self._refuse_if_remembered(key, sound)
         return None
 
+    def _refuse_if_remembered(self, key: str, sound: set[str]) -> None:
+        """Raise when the run that a key has started is there, and its checkpoint does not even tell its start key."""
+        try:
+            run_id = keys.remembered(self._place.folder, key)
+        except FileNotFoundError:
+            return
+        if run_id is None or segment(run_id) in sound:
+            return  # who wrote it may have been killed before the run was there, and its id is another run's since
+        folder = self._place.find(run_id)
+        if folder is not None:
+            with folder:
+                raise unreadable(folder, run_id)
+
     def _announce(self, run: Run, definition: Definition | None) -> Definition | None:
+        if run.start_key is not None:
+            keys.remember(self._place.folder, run.start_key, run.run_id)
         return None if definition is None else self._define(definition)
 
     def _loose(self, folder: Folder, run: Run) -> bool:
