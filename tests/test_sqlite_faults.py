@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import shutil
 import sqlite3
@@ -16,10 +17,11 @@ from pathlib import Path
 import pytest
 
 from tramai.errors import CheckpointCorrupt, NotFound, StoreUnavailable, TramaiError
+from tramai.portable import portable
 from tramai.store import Note, Store
 from tramai.stores import _sqlite_file, open_store
 from tramai.testing._at_once import in_processes
-from tramai.testing._store_given import begin, change, done, everything, record
+from tramai.testing._store_given import begin, change, claim, done, everything, record
 from tramai.testing.clock import FakeClock
 
 RUNS = tuple(f"run-{number}" for number in range(6))
@@ -271,6 +273,8 @@ def test_a_path_through_a_file_is_refused(tmp_path: Path, where: str) -> None:
 @pytest.fixture
 def unprivileged() -> Iterator[Path]:
     """A folder, and an effective user whom permissions bind: root reads and writes what it likes."""
+    for name in ("sqlite_utils", "tramai.stores._sqlite_reading", "tramai.portable"):
+        importlib.import_module(name)  # that user may not be able to reach this Python
     folder = Path(tempfile.mkdtemp())
     root = os.geteuid() == 0
     try:
@@ -316,6 +320,80 @@ def test_a_file_that_may_not_be_written_can_only_be_looked_at(unprivileged: Path
     with pytest.raises(StoreUnavailable, match="it is not writable"):
         store.commit(lease, change(clock, record(1)))
     store.close()
+
+
+def looked_at(path: Path, *runs: str) -> Store:
+    store = open_store(f"sqlite:{path}", create=False)
+    assert [run.run_id for run in store.page(limit=9)[0]] == sorted(runs, reverse=True)
+    for run_id in runs:
+        assert len(store.journal(run_id)) == 1
+    return store
+
+
+def test_what_may_not_be_written_at_all_can_be_looked_at(unprivileged: Path, clock: FakeClock) -> None:
+    """Neither the file nor its folder: no log, no lock can be made there."""
+    path = unprivileged / "runs.db"
+    store = open_store(f"sqlite:{path}")
+    lease = begin(store, clock)
+    store.commit(lease, change(clock, record(1)))
+    store.close()
+    path.chmod(0o400)
+    (unprivileged / "runs.db.lock").unlink()
+    unprivileged.chmod(0o500)
+    before = path.read_bytes()
+    store = looked_at(path, "r1")
+    assert portable(store, "info").info().runs == {"running": 1}
+    assert list(portable(store, "info").verify()) == []  # type: ignore[attr-defined]
+    clock.advance(1000.0)
+    for write in (lambda: store.commit(lease, change(clock, record(2))), lambda: claim(store, clock)):
+        with pytest.raises(StoreUnavailable, match="it is not writable"):
+            write()
+    store.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        store.get("r1")
+    with pytest.raises(StoreUnavailable, match="cannot be written"):
+        open_store(f"sqlite:{path}")
+    assert (path.read_bytes(), os.listdir(unprivileged)) == (before, ["runs.db"])
+
+
+def test_who_only_looks_sees_what_others_write_meanwhile(unprivileged: Path, clock: FakeClock) -> None:
+    path = unprivileged / "runs.db"
+    writer = open_store(f"sqlite:{path}")
+    writer.commit(begin(writer, clock), change(clock, record(1)))
+    (unprivileged / "runs.db.lock").chmod(0)
+    unprivileged.chmod(0o500)
+    store = looked_at(path, "r1")  # while the writer's log is there
+    writer.commit(begin(writer, clock, "r2"), change(clock, record(1)))
+    assert [run.run_id for run in store.page(limit=9)[0]] == ["r2", "r1"]
+    unprivileged.chmod(0o700)
+    writer.close()
+    assert len(store.page(limit=9)[0]) == 2  # the log is gone
+    (unprivileged / "runs.db.lock").chmod(0o600)
+    writer = open_store(f"sqlite:{path}")
+    writer.commit(begin(writer, clock, "r3"), change(clock, record(1)))
+    writer.close()
+    assert store.get("r3").run_id == "r3"
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("pragma", "said"),
+    [
+        ("application_id=7", "a database of another program"),
+        ("user_version=0", "the older format 0"),
+        ("user_version=9", "the store has format 9"),
+    ],
+)
+def test_who_only_looks_refuses_what_is_no_store_of_this_format(unprivileged: Path, pragma: str, said: str) -> None:
+    path = unprivileged / "runs.db"
+    open_store(f"sqlite:{path}").close()
+    raw = sqlite3.connect(path)
+    raw.execute(f"PRAGMA {pragma}")
+    raw.close()
+    (unprivileged / "runs.db.lock").unlink()
+    unprivileged.chmod(0o500)
+    with pytest.raises(TramaiError, match=said):
+        open_store(f"sqlite:{path}", create=False)
 
 
 FULL = """

@@ -208,6 +208,20 @@ def test_a_store_without_sql_is_2(tramai: Call) -> None:
     assert "the store memory: cannot be made by SQL" in result.stderr
 
 
+# Places that cannot be written
+
+
+def test_a_run_needs_no_place_for_its_logs(tramai: Call) -> None:
+    Path(".tramai").write_text("in the way")
+    result = tramai("run", write("hello.yaml", HELLO), "--store", "memory:")
+    assert (result.exit_code, result.stdout) == (0, "said: hello world\n")
+    assert "what the steps write is not kept: " in result.stderr
+    assert Path(".tramai").read_text() == "in the way"
+    quiet = tramai("run", "hello.yaml", "--store", "sqlite:runs.db", "--json")
+    assert quiet.exit_code == 0
+    assert "not kept" not in quiet.output
+
+
 # prune
 
 

@@ -121,11 +121,19 @@ class Session:
         """The folder for what children write."""
         return os.path.join(os.path.abspath(self.settings.root), ".tramai", "logs")
 
-    def logs(self) -> str:
-        """The same, with its parent made if there is none."""
+    def logs(self) -> str | None:
+        """The same, with its parent made if there is none; None, and a note, where nothing can be written."""
+        from ..errors import StoreUnavailable
+
         folder = self.logs_folder()
-        _make_private_folder(os.path.dirname(folder))
-        return folder
+        try:
+            _make_private_folder(os.path.dirname(folder))
+            if os.access(folder if os.path.isdir(folder) else os.path.dirname(folder), os.W_OK | os.X_OK):
+                return folder
+        except StoreUnavailable:
+            pass
+        self.note(f"what the steps write is not kept: {folder} cannot be written")
+        return None
 
     def emit(self, document: Mapping[str, Any] | Any) -> None:
         """Print a document of `_documents` as one line of JSON."""

@@ -194,7 +194,10 @@ def _lock_said(path: str) -> str:
     import fcntl
 
     name = os.path.basename(path)
-    handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return f"{name}: cannot be opened; this user may only look"
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

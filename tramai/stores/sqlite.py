@@ -54,6 +54,12 @@ class Sqlite(Whole):
         self.url = f"sqlite:{path}"
         self._faults: tuple[Mapping[str, str], ...] = ()
         place.prepare(path, create=create)
+        self._connection = self._connect(path, create=create)
+        self._execute = self._connection.execute
+        self._known: dict[str, rows.Head] = {}
+
+    @staticmethod
+    def _connect(path: str, *, create: bool) -> Connection:
         try:
             lock = Lock.at(f"{path}.lock")
             if not os.path.exists(path):
@@ -61,13 +67,15 @@ class Sqlite(Whole):
                     if not os.path.exists(path):
                         schema.build(path)
         except OSError as error:
+            if not create:
+                from ._sqlite_reading import Looking
+
+                return Looking(path)
             hint = "check the permissions of its folder"
             raise StoreUnavailable(what=f"{path!r} cannot be written ({error.strerror})", hint=hint) from None
         except FAILED as error:
             raise public(error) from None
-        self._connection = Connection(path, lock)
-        self._execute = self._connection.execute
-        self._known: dict[str, rows.Head] = {}
+        return Connection(path, lock)
 
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it; see `Store.create`."""
