@@ -74,7 +74,7 @@ def test_a_condition_is_true_or_false_and_nothing_else(condition: str) -> None:
 
 
 def test_a_value_that_is_no_boolean_fails_the_step_and_does_not_open_the_gate() -> None:
-    result = ran("- id: check\n  gate: ${{ inputs.x }}", "inputs: {x: {type: string}}", given={"x": "true"})
+    result = ran("- id: check\n  gate: ${{ inputs.x }}", "inputs: {x: {}}", given={"x": "true"})
     assert (result.status, result.exit_status) == ("failed", 1)
 
 

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class Audience:
     """Who watches one run. `observers` is empty and `signals` None when nobody does, so that nothing is made ready."""
 
-    __slots__ = ("observers", "signals")
+    __slots__ = ("_told", "observers", "signals")
 
     def __init__(self, observers: Iterable[Observer | object], run_id: str) -> None:
         everybody = tuple(observers)
+        self._told: set[tuple[str | int, ...]] = set()
         listeners = [one for one in everybody if hasattr(one, "signal")]
         self.signals: Signals | None = None
         self.observers: tuple[Observer, ...] = tuple(one for one in everybody if callable(one))
@@ -28,6 +29,13 @@ class Audience:
 
             self.signals = Signals(listeners, run_id)
             self.observers += (self.signals,)
+
+    def news(self, *what: str | int) -> bool:
+        """Whether this was not told yet: a walk that comes by again tells nothing twice."""
+        if what in self._told:
+            return False
+        self._told.add(what)
+        return True
 
     def tell(self, event: Event) -> None:
         """Tell the observers; whatever they raise stays with them. An interruption is not theirs to keep."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .asking import Decision, Question
 from .codec import Json
 from .event import Attribute, StepOutput
 from .expression import Condition, Expression, Template, Value, evaluate, render_text, test
@@ -71,6 +72,12 @@ class StepContext:
     async def once(self, make: Callable[[], Json]) -> Any:
         """Journaled at the first evaluation."""
         return await self._host.once(self.path, self._node.verb, make)
+
+    async def decision(self, make: Callable[[], Question]) -> tuple[Question, Decision | None]:
+        """Asked once, and looked up wherever decisions are kept."""
+        from . import answering
+
+        return await answering.answer(self._host, self._node, self.path, self.attempt, make)
 
     async def blocking(self, work: Callable[[], T], *, grace: float = 60.0) -> T:
         """In place or on a thread, as the driver has it."""

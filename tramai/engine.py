@@ -103,7 +103,7 @@ def resume(
         from .changes import judge
 
         judge(found, stored, plan, changed, store.journal(run_id), accept=accept_changes)
-    if found.status is Status.SLEEPING and found.wake_at is not None and found.wake_at - clock.now() > options.wait:
+    if _nothing_to_do(store, found, options, clock.now() + options.wait):
         return standing(found, resumed=False)
     secrets = _secrets(plan, options, found.cwd)
     sent = time.monotonic()
@@ -206,6 +206,17 @@ def standing(run: Run, *, resumed: bool) -> Result:
         wake_at=run.wake_at,
         resumed=resumed,
     )
+
+
+def _nothing_to_do(store: Store, run: Run, options: Options, by: float) -> bool:
+    """Whether a run sleeps or waits for longer than this process would."""
+    if run.status is Status.SLEEPING:
+        return run.wake_at is not None and run.wake_at > by
+    if run.status is not Status.WAITING or options.answer is not None:
+        return False
+    from . import deciding
+
+    return not deciding.due(store, run, by)
 
 
 def waits_for_somebody(store: Store, run: Run, plan: Plan | None = None) -> bool:

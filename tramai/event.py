@@ -58,6 +58,32 @@ class StepRetrying(Event, frozen=True, kw_only=True, tag="step.retrying"):
     error: dict[str, Json]
 
 
+class GateAsked(Event, frozen=True, kw_only=True, tag="gate.asked"):
+    """A gate waits for people to decide; told once by everybody who carries the run that far.
+
+    `asking` counts the askings of a step, `approvers` are those who may decide (none named: anybody), `min` of them
+    must approve before `deadline` (epoch seconds).
+    """
+
+    path: str
+    id: str
+    asking: int
+    ask: str
+    deadline: float | None = None
+    approvers: tuple[str, ...] = ()
+    min: int = 1
+
+
+class GateDecided(Event, frozen=True, kw_only=True, tag="gate.decided"):
+    """A gate's question is decided: `approved rejected timed_out`; `by` whom, nobody for `timed_out`."""
+
+    path: str
+    id: str
+    decision: str
+    at: float
+    by: str | None = None
+
+
 class StepOutput(Event, frozen=True, kw_only=True, tag="step.output"):
     """A piece of what a child process wrote, for live display; never part of the JSON stream."""
 

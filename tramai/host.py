@@ -27,6 +27,8 @@ from .store import Mark, Record, Run
 from .texts import Texts
 
 ONCE = Retry(max_attempts=1)
+GLANCE = 0.5
+"""Seconds between looks for a decision."""
 OUT_OF_TIME = "the run reached its limit of running time (limits.timeout)"
 
 
@@ -48,6 +50,7 @@ class StoreHost:
         env: Mapping[str, str],
         logs: str | None,
         wait: float,
+        asks: bool,
         run_deadline: float | None,
     ) -> None:
         self.plan = plan
@@ -63,6 +66,8 @@ class StoreHost:
         self.env = env
         self.logs = logs
         self.wait = wait
+        self.asks = asks
+        """Whether somebody at a terminal is asked what gates wait for."""
         self.run_deadline = run_deadline
         self.limit = plan.workflow.limits.max_parallel_branches
         self.audience = audience
@@ -87,7 +92,8 @@ class StoreHost:
             view = View(
                 "succeeded", decode(record.value) if record.value is not None else None, past.attempts, duration
             )
-        self.audience.over(node, path, record.attempt, "replayed", 0.0)
+        if record.fence != self._fence and self.audience.news("replayed", path):
+            self.audience.over(node, path, record.attempt, "replayed", 0.0)
         return view
 
     def begun(self, path: str) -> bool:
@@ -102,6 +108,8 @@ class StoreHost:
 
     def opened(self, node: Node, path: str) -> None:
         """A control step begins."""
+        if path in self._opened:
+            return  # the walk comes by again
         self._opened[path] = self.clock.now()
         self.audience.started(node, path, 1, self._opened[path])
 
@@ -163,6 +171,9 @@ class StoreHost:
             self._charge(node, path, attempt)
             try:
                 return await self._attempt(node, path, attempt, began, scope)
+            except Suspended:
+                self.journal.executions -= 1  # it will be counted when it goes on
+                raise
             except StepError as error:
                 if error.type == "timeout" and self._out_of_time():
                     error.type, error.message = "limit", OUT_OF_TIME
@@ -191,7 +202,8 @@ class StoreHost:
             await self.durable(pure=False)
         ctx = StepContext(self, node, path, attempt, scope)
         try:
-            self.audience.started(node, path, attempt, began)
+            if self.audience.news("started", path, attempt):
+                self.audience.started(node, path, attempt, began)
             outcome = await self._outcome(node, ctx)
             if isinstance(outcome, Reject):
                 raise StepError("rejected", self.redactor.text(outcome.reason), details=outcome.details)
@@ -217,16 +229,16 @@ class StoreHost:
         return await self._complete(node, path, attempt, began, output, saves, outcome.usage, pure=pure, note=note)
 
     async def _outcome(self, node: Node, ctx: StepContext) -> Outcome:
-        """Run the step, and wait in place for a suspension that is short enough."""
+        """Run the step, and wait in place for a suspension that is short enough; meanwhile a decision may come."""
         while True:
             outcome = await self.timed(node, ctx)
             if not isinstance(outcome, Suspend):
                 return outcome
             left = None if outcome.until is None else outcome.until - self.clock.now()
             await self.durable(pure=False)
-            if left is None or left > self.wait:
-                raise Suspended(outcome.until)
-            await self.driver.sleep(max(left, 0.0))
+            if left is None or left > self.wait or (outcome.waiting and self.asks):
+                raise Suspended(outcome.until, waiting=outcome.waiting)
+            await self.driver.sleep(min(max(left, 0.0), GLANCE) if outcome.waiting else max(left, 0.0))
 
     async def timed(self, node: Node, ctx: StepContext) -> Outcome:
         """Run the step within its time."""

@@ -28,10 +28,14 @@ class StepFailed(TramaiError):
 
 
 class Suspended(Exception):
-    """The run cannot go on before `until` (epoch seconds; None: until somebody decides)."""
+    """The run cannot go on before `until` (epoch seconds; None: until somebody decides).
 
-    def __init__(self, until: float | None) -> None:
+    `waiting`: somebody may let it go on earlier, by a decision.
+    """
+
+    def __init__(self, until: float | None, *, waiting: bool = False) -> None:
         self.until = until
+        self.waiting = waiting or until is None
         super().__init__("suspended")
 
 
@@ -261,9 +265,10 @@ class _Walk:
         failures = [end for end in ended if isinstance(end, StepFailed)]
         if failures and fail_fast and not collect:
             raise failures[0]
-        asleep = [end.until for end in ended if isinstance(end, Suspended)]
+        asleep = [end for end in ended if isinstance(end, Suspended)]
         if asleep:
-            raise Suspended(min((until for until in asleep if until is not None), default=None))
+            instants = [end.until for end in asleep if end.until is not None]
+            raise Suspended(min(instants, default=None), waiting=any(end.waiting for end in asleep))
         if failures and not collect:
             raise failures[0]
         return [{"error": end.error} if isinstance(end, StepFailed) else end for end in ended], len(failures)

@@ -40,6 +40,8 @@ class Past(msgspec.Struct):
     end: Record | None = None
     """The `completed` or `skipped` record."""
     decided: Record | None = None
+    failed: int = 0
+    """The place of the last `failed` record, 0 when there is none."""
 
 
 class Journal:
@@ -84,6 +86,18 @@ class Journal:
     def note(self, type: str, **fields: Any) -> None:
         """Add a line to the event list, written with the next commit."""
         self._notes.append(Note(at=self._now(), type=type, **fields))
+
+    def records(self) -> tuple[Record, ...]:
+        """The records as they are in the store."""
+        return self._store.journal(self.lease.run_id)
+
+    def notes(self) -> tuple[Note, ...]:
+        """The event list as it is in the store: others write to it too."""
+        return self._store.notes(self.lease.run_id)
+
+    def post(self, note: Note, *, after: int) -> None:
+        """Add a line at once, after exactly what was read; CheckpointConflict when somebody was faster."""
+        self._store.post(self.lease.run_id, note, after=after, now=self._now())
 
     def add(self, record: Record) -> None:
         """Take a record in; it reaches the store with the next commit."""
@@ -213,6 +227,8 @@ class Journal:
             if record.seq > self.retry_base:
                 past.recent += 1
         past.last = record
+        if mark is Mark.FAILED:
+            past.failed = record.seq
         if mark is Mark.COMPLETED or mark is Mark.SKIPPED:
             past.end = record
             if record.saves is not None:

@@ -22,6 +22,7 @@ from .interpreter import Blocked, Interpreter, StepFailed, Suspended, failure
 from .interrupt import Interrupt
 from .journal import Journal
 from .keeper import Keeper
+from .patience import Patience
 from .plan import Plan
 from .redact import Redactor
 from .step import StepError
@@ -41,7 +42,9 @@ EXIT = {
     "interrupted": 130,
 }
 """Exit status by how a run ended."""
-_BY_OPERATORS = ("run.rerun_of", "run.arriving", "run.arrived", "run.copied", "cancel.requested", "step.resolved")
+_BY_OPERATORS = (
+    "run.rerun_of", "run.arriving", "run.arrived", "run.copied", "cancel.requested", "step.resolved", "gate.decided",
+)  # fmt: skip
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +55,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `interrupt` asks the run to stop after saving, `hurry` to end its children at once. `diagnostics` is called with a
     `diagnostics.Diagnostic` for every fault: what is behind the fixed text that everybody else sees. `secrets` are
     values in the place of the declared sources, which are then not looked at. `driver` makes the driver, from the plan
-    and the interrupt: a test's waits for nothing.
+    and the interrupt: a test's waits for nothing. `answer`, a `deciding.Answer`, is asked when only gates are open.
     """
 
     wait: float = 60.0
@@ -68,6 +71,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     diagnostics: Any = None
     secrets: Mapping[str, str] | None = None
     driver: Any = None
+    answer: Any = None
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +184,8 @@ class Session:
                 blocked = self._take_over()
                 if blocked is not None:
                     return blocked
-            outputs = self.redactor.value(driver.run(self._steps(driver, host)))
+            patience = Patience(host, self.options.answer, user())
+            outputs = self.redactor.value(patience.carry(lambda: driver.run(self._steps(driver, host))))
             self.journal.cost = round(self.journal.cost, 9)
             try:
                 host.texts.caps.value(encode(outputs), outputs, "outputs")
@@ -192,7 +197,7 @@ class Session:
         except Blocked as blocked:
             return self._end("blocked", error=decode(blocked.error))
         except Suspended as suspended:
-            status = "sleeping" if suspended.until is not None else "waiting"
+            status = "waiting" if suspended.waiting else "sleeping"
             return self._end(status, wake_at=suspended.until)
         except Interrupted as stop:
             return self._stopped(stop.reason)
@@ -241,6 +246,7 @@ class Session:
             env=self._env(),
             logs=os.path.join(self.options.logs, self.before.run_id) if self.options.logs else None,
             wait=self.options.wait,
+            asks=self.options.answer is not None,
             run_deadline=deadline,
         )
 

@@ -43,6 +43,8 @@ NAMES: dict[str, tuple[str, ...]] = {
     "delay.started": (*STEP, "wake_at"),
     "delay.waiting": (*STEP, "wake_at"),
     "delay.resumed": (*STEP, "wake_at"),
+    "gate.asked": (*STEP, "deadline", "approvers", "min"),
+    "gate.decided": (*STEP, "decision", "votes"),
     "shell.started": STEP,
     "shell.completed": (*STEP, "exit_code", "stdout_bytes", "stderr_bytes", "survivors"),
     "shell.timeout": STEP,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 import msgspec
 from msgspec import Meta
 
+from .asking import Decision, Question
 from .codec import Json
 from .duration import Duration
 from .errors import Pointer
@@ -59,9 +60,13 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Suspend(msgspec.Struct, frozen=True):
-    """The step cannot end before `until` (epoch seconds; None: until somebody decides)."""
+    """The step cannot end before `until` (epoch seconds; None: until somebody decides).
+
+    `waiting`: somebody may end it earlier, by a decision.
+    """
 
     until: float | None = None
+    waiting: bool = False
 
 
 class Reject(msgspec.Struct, frozen=True):
@@ -207,6 +212,13 @@ class Context(Protocol):
 
     async def once(self, make: Callable[[], Json]) -> Any:
         """The value `make` gave the first time this step ran: journaled, the same on every attempt and resume."""
+        ...
+
+    async def decision(self, make: Callable[[], Question]) -> tuple[Question, Decision | None]:
+        """What people decided on a question, None while it is open.
+
+        `make` is called when it is asked: the first time, and again after an attempt that failed by it.
+        """
         ...
 
     async def blocking(self, work: Callable[[], T], *, grace: float = 60.0) -> T:

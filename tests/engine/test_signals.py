@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tramai import engine
+from tramai import deciding, engine
 from tramai.errors import LeaseHeld
 from tramai.event import Event, Signal, StepStarted
 from tramai.interrupt import Interrupt
@@ -72,6 +72,7 @@ def everything(ear: Ear, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", f"{CANARY}-secret")
     runs(ear, url)
     delays(ear)
+    gates(ear)
     takeovers(ear)
     stopped(ear)
 
@@ -117,6 +118,14 @@ def delays(ear: Ear) -> None:
     made = make([{"id": "a", "local": CANARY}, {"id": "nap", "delay": "2h"}])
     assert run(store, made, observers=[ear], clock=clock).status == "sleeping"
     clock.advance(7200)
+    assert engine.resume("r", store=store, plan=made, observers=[ear], clock=clock).status == "completed"
+
+
+def gates(ear: Ear) -> None:
+    store, clock = Memory(), FakeClock()
+    made = make([{"id": "a", "local": CANARY}, {"id": "ok", "gate": {"ask": f"{CANARY}?", "approvers": [CANARY]}}])
+    assert run(store, made, observers=[ear], clock=clock).status == "waiting"
+    deciding.decide(store, "r", "ok", decision="approved", by=CANARY, comment=CANARY, clock=clock)
     assert engine.resume("r", store=store, plan=made, observers=[ear], clock=clock).status == "completed"
 
 

@@ -27,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     schemas.valid,
     schemas.initial_values,
     schemas.inputs,
+    schemas.forms,
     settings.of_verbs,
     settings.times,
     settings.sizes,

@@ -11,7 +11,6 @@ import msgspec
 from ..codec import encode
 from ..definition import declared
 from ..errors import Pointer, Problem
-from ..inputs import InputSpec
 from ..schema import schema_problems
 from ..shape import Mismatch, Shape, conform
 from . import keywords
@@ -74,7 +73,23 @@ def inputs(scene: Scene) -> Iterator[Problem]:
         found = list(_shape(scene, spec, at))
         yield from found
         if not found:
-            yield from _values(scene, name, spec, at)
+            yield from _values(scene, f"input `{name}`", spec, at)
+        if spec.optional and spec.default is not msgspec.UNSET:
+            message = f"input `{name}` has a default, so it is optional already"
+            yield scene.problem("TRM356", message, (*at, "optional"), hint="remove `optional`", key=True)
+
+
+def forms(scene: Scene) -> Iterator[Problem]:
+    """What a gate asks for makes sense, and the defaults of its fields fit them."""
+    for entry in scene.entries:
+        form = getattr(entry.node.step, "form", None)
+        if not isinstance(form, Shape):
+            continue
+        at = (*entry.node.at, entry.node.verb, "form")
+        found = list(_shape(scene, form, at))
+        yield from found
+        for name, field in {} if found else (form.properties or {}).items():
+            yield from _values(scene, f"field `{name}`", field, (*at, "properties", name))
 
 
 def _shape(scene: Scene, shape: Shape, at: Pointer) -> Iterator[Problem]:
@@ -117,20 +132,17 @@ _BELONGS = {
 }
 
 
-def _values(scene: Scene, name: str, spec: InputSpec, at: Pointer) -> Iterator[Problem]:
+def _values(scene: Scene, what: str, spec: Shape, at: Pointer) -> Iterator[Problem]:
     only_type = Shape(type=spec.type)
     for index, value in enumerate(spec.enum or ()):
         try:
             conform(only_type, value)
         except Mismatch as error:
-            yield scene.problem("TRM357", f"an allowed value of input `{name}` {error}", (*at, "enum", index))
+            yield scene.problem("TRM357", f"an allowed value of {what} {error}", (*at, "enum", index))
             return
     if spec.default is msgspec.UNSET:
         return
-    if spec.optional:
-        message = f"input `{name}` has a default, so it is optional already"
-        yield scene.problem("TRM356", message, (*at, "optional"), hint="remove `optional`", key=True)
     try:
         conform(spec, spec.default)
     except Mismatch as error:
-        yield scene.problem("TRM357", f"the default of input `{name}` {error}", (*at, "default"), hint=error.hint)
+        yield scene.problem("TRM357", f"the default of {what} {error}", (*at, "default"), hint=error.hint)

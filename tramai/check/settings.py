@@ -17,7 +17,7 @@ from .scene import Entry, Field, Scene
 _RESERVED = frozenset({*ROOTS, "result", "error", "loop"})
 _UNTIMED = {
     "delay": "it ends at its instant, which is fixed when it begins; `limits.timeout` counts running time only",
-    "gate": "a condition is decided at once",
+    "gate": "a condition is decided at once, and `gate.timeout` says how long people may take",
 }
 """Verbs that a `timeout` would say nothing about."""
 _WORDS = frozenset(("true", "false", "none", "null", "not", "and", "or", "in", "is", "if", "else", "for"))

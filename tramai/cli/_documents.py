@@ -378,7 +378,10 @@ class Version(Struct, frozen=True, kw_only=True):
     version: str
 
 
-Event = event.RunStarted | event.StepStarted | event.StepFinished | event.StepRetrying | event.RunFinished
+Event = (
+    event.RunStarted | event.StepStarted | event.StepFinished | event.StepRetrying | event.GateAsked
+    | event.GateDecided | event.RunFinished
+)  # fmt: skip
 DOCUMENTS = (
     Error, Validation, Digest, Detached, Runs, Run, Plan, Graph, Named, Explanation, Codes, Logs, LogLine, Cancelled,
     Resolved, Completion, Version, *_store_documents.DOCUMENTS,
