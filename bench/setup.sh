@@ -18,7 +18,7 @@ environment() {
     fi
 }
 
-environment tramai "$root"
+environment tramai "$root[postgres]"
 # Again, because pip keeps what has the same version. Byte code is written too, as for anybody who installs a wheel.
 environment tramai --force-reinstall --no-deps "$root"
 [ "${1:-all}" = tramai ] && exit
