@@ -10,6 +10,7 @@ import msgspec
 
 from tramai.expression import Condition, Expression, Template, Value, dec_hook, evaluate, render_text, test
 from tramai.interrupt import Interrupt
+from tramai.permits import Permits
 from tramai.step import Done, Replay, Step
 
 T = TypeVar("T")
@@ -43,7 +44,9 @@ class StepContext:
         self.folder: str | None = None
         self.deadline = deadline
         self.env: Mapping[str, str] = {}
+        self.permits: tuple[Permits, ...] = ()
         self.interrupt = Interrupt()
+        self.hurry = Interrupt()
         self.hidden: tuple[bytes, ...] = ()
         self.log_path: str | None = None
         self._now = now

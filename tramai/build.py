@@ -15,6 +15,8 @@ from .duration import Duration
 from .errors import Pointer
 from .expression import Condition, Template, Value
 from .inputs import InputSpec
+from .permits import Permits
+from .schedule import Schedule
 from .step import Block, Control, Node, Step
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ SECTIONS: dict[str, Any] = {
     "state": StateSpec,
     "outputs": Value,
 }
+WHOLE: dict[str, Any] = {"permits": Permits, "schedules": tuple[Schedule, ...]}
+"""Sections that are converted in one piece."""
 COMMON = frozenset(Common.__struct_encode_fields__)
 ASKING = frozenset(Asking.__struct_encode_fields__)
 TOP = frozenset(Workflow.__struct_encode_fields__) - {"document"}
@@ -93,6 +97,8 @@ class _Builder:
         for key, value in data.items():
             if key in SECTIONS:
                 fields[key] = self.section(key, value)
+            elif key in WHOLE:
+                self.whole(key, value, fields)
             elif key == "steps":
                 fields[key] = self.steps(value)
             elif key == "limits":
@@ -132,6 +138,14 @@ class _Builder:
             if self.lenient:
                 return Limits()
             raise
+
+    def whole(self, name: str, raw: Any, fields: dict[str, Any]) -> None:
+        """A section that is one value: left out where it is broken."""
+        try:
+            fields[name] = self.convert(_whole(raw), WHOLE[name], (name,))
+        except Unbuildable:
+            if not self.lenient:
+                raise
 
     def section(self, name: str, raw: Any) -> dict[str, Any]:
         if not isinstance(raw, dict):

@@ -11,6 +11,7 @@ from .codec import Json
 from .event import Attribute, StepOutput
 from .expression import Condition, Expression, Template, Value, evaluate, render_text, test
 from .interrupt import Interrupt
+from .permits import Permits
 from .step import Node
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class StepContext:
         self.cwd = host.cwd
         self.folder = host.folder
         self.env = host.env
+        own = host.plan.workflow.permits
+        self.permits: tuple[Permits, ...] = () if own is None else (own,)
         self.hurry = host.hurry
         self.hidden = host.redactor.hidden
         self.deadline = _deadline(node.timeout, host.run_deadline)

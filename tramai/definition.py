@@ -11,6 +11,8 @@ from . import size
 from .duration import Duration
 from .expression import Condition, Template, Value
 from .inputs import InputSpec
+from .permits import Permits
+from .schedule import Schedule
 from .step import Block, Replay, Retry, Step
 
 T = TypeVar("T")
@@ -107,6 +109,10 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     secrets: Annotated[dict[str, SecretSource], Meta(description="Values that are never shown or stored.")] = {}
     env: Annotated[dict[str, Template], Meta(description="Environment of every child process.")] = {}
     limits: Annotated[Limits, Meta(description="When a run is stopped.")] = Limits()
+    permits: Annotated[
+        Permits | None, Meta(description="All that a run may reach: once this is there, nothing else is permitted.")
+    ] = None
+    schedules: Annotated[tuple[Schedule, ...], Meta(description="When runs start by themselves.")] = ()
     state: Annotated[dict[str, StateSpec], Meta(description="Values that steps share and replace.")] = {}
     steps: Annotated[Block, Meta(description="What is done, in order: at least one step.")]
     outputs: Annotated[dict[str, Value], Meta(description="What a completed run gives.")] = {}

@@ -151,9 +151,9 @@ def restore(canonical: str, version: str = "1") -> Plan:
 
 def _workflow(workflow: Workflow) -> dict[str, Json]:
     made: dict[str, Json] = {"tramai": workflow.tramai, "name": workflow.name, "limits": plain(workflow.limits)}
-    for name in ("inputs", "secrets", "env", "state", "outputs"):
+    for name in ("inputs", "secrets", "env", "permits", "schedules", "state", "outputs"):
         section = getattr(workflow, name)
-        if section:
+        if section or (name == "permits" and section is not None):
             made[name] = plain(section)
     made["steps"] = [step(node) for node in workflow.steps]
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -15,6 +15,9 @@ from .duration import Duration
 from .errors import Pointer
 from .expression import Condition, Expression, Template, Value
 from .interrupt import Interrupt
+
+if TYPE_CHECKING:
+    from .permits import Permits
 
 T = TypeVar("T")
 
@@ -178,6 +181,8 @@ class Context(Protocol):
     """`time.monotonic()` instant at which the attempt must be over."""
     env: Mapping[str, str]
     """The workflow's `env`, rendered."""
+    permits: tuple[Permits, ...]
+    """The workflow's `permits` and those of its callers: each of them must allow what is reached for."""
     interrupt: Interrupt
     hidden: tuple[bytes, ...]
     """Values that must not reach a log file."""
@@ -331,6 +336,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def record(self, known: Known) -> dict[str, Any] | None:
         """The same of the full record (`result`)."""
         return None
+
+    def reaches(self) -> tuple[tuple[Any, ...], ...]:
+        """What it reaches for outside, for `permits`: see `reach.Reach`."""
+        return ()
 
     def needs_loop(self) -> bool:
         """Whether these settings need an event loop; default: not `straight`."""

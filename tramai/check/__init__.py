@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from ..definition import Workflow
 from ..errors import Problem
-from . import ids, references, schemas, secrets, settings, state, texts, types, verification
+from . import ids, permitted, references, schedules, schemas, secrets, settings, state, texts, types, verification
 from .scene import Scene
 
 Rule = Callable[[Scene], Iterator[Problem]]
@@ -28,6 +28,10 @@ RULES: tuple[Rule, ...] = (
     schemas.initial_values,
     schemas.inputs,
     schemas.forms,
+    permitted.entries,
+    permitted.covered,
+    schedules.times,
+    schedules.inputs,
     settings.of_verbs,
     settings.times,
     settings.sizes,

@@ -40,6 +40,9 @@ def never_templated(scene: Scene) -> Iterator[Problem]:
     for name, source in scene.workflow.secrets.items():
         if source is not None and (found := _first(source, ("secrets", name))) is not None:
             yield _refused(scene, found, "the source of a secret is fixed")
+    for index, schedule in enumerate(scene.workflow.schedules):
+        if (found := _first(schedule, ("schedules", index))) is not None:
+            yield _refused(scene, found, "a schedule is fixed")
     told = {(node.id, finding.pointer[:1]) for node, finding in scene.findings}
     for entry in scene.running:
         node = entry.node

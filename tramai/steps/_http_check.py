@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..errors import Pointer
+from ..permits import host_allowed
 from ..step import Finding
-from ._http_guard import host_allowed, host_problem, reason
+from ._http_guard import host_problem, reason
 
 if TYPE_CHECKING:
     from .http import Http
@@ -63,6 +64,15 @@ def _url(step: Http, method: str, text: str) -> Iterator[Finding]:
         yield Finding((method,), "TRM321", text, "use `auth: {basic: [user, password]}`")
     elif literal or found["end"]:  # else the host goes on in the expression
         yield from _host(step, method, found["host"].strip("[]").lower())
+
+
+def literal_host(text: str) -> str | None:
+    """The host of a URL, None when only the run will know it."""
+    start, literal = text.partition("${{")[0], "${{" not in text
+    found = _AUTHORITY.match(start)
+    if found is None or not (literal or found["end"]):
+        return None
+    return found["host"].strip("[]").lower()
 
 
 def _scheme(start: str, literal: bool) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .. import size
+from ..permits import Permits
 from ..step import StepError
 from . import _http_body as bodies
 from ._http_guard import Wire, parse, shown
@@ -36,6 +37,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     follow: bool
     allow_private: bool
     allow_hosts: tuple[str, ...] | None
+    permits: tuple[Permits, ...]
 
     def shown(self) -> str:
         """The request for people: `GET https://host/path`."""
@@ -66,7 +68,7 @@ async def exchange(call: Call, now: float) -> Reply:
 
     method, url, headers, content = call.method, parse(call.url), call.headers, call.content
     hops, private_url = 0, call.private_url
-    async with Wire(allow_private=call.allow_private, allow_hosts=call.allow_hosts) as wire:
+    async with Wire(allow_private=call.allow_private, allow_hosts=call.allow_hosts, permits=call.permits) as wire:
         while True:
             try:
                 response = await wire.send(method, url, headers, content)

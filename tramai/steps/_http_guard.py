@@ -11,6 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ..permits import Permits, guard_host, host_allowed
 from ..step import StepError
 
 if TYPE_CHECKING:
@@ -163,21 +164,14 @@ def shown(url: httpx.URL | str, *, secret: bool = False) -> str:
     return text if len(text) <= 200 else text[:199] + "…"
 
 
-def host_allowed(host: str, allowed: tuple[str, ...]) -> bool:
-    """Whether a host is named: exactly, or below a `*.domain`."""
-    host = host.lower()
-    for name in allowed:
-        name = name.lower()
-        if host == name or (name.startswith("*.") and host.endswith(name[1:]) and len(host) >= len(name)):
-            return True
-    return False
-
-
 class Wire:
     """Sends single requests to checked addresses. No proxies, no cookies, no redirects, no retries of its own."""
 
-    def __init__(self, *, allow_private: bool, allow_hosts: tuple[str, ...] | None) -> None:
+    def __init__(
+        self, *, allow_private: bool, allow_hosts: tuple[str, ...] | None, permits: tuple[Permits, ...] = ()
+    ) -> None:
         self._allow_private = allow_private
+        self._permits = permits
         self._allow_hosts = allow_hosts
         self._transports: dict[str, httpx.AsyncHTTPTransport] = {}
 
@@ -199,6 +193,7 @@ class Wire:
             raise StepError(
                 "refused", f"the host {host} is not in allow_hosts", hint=f"add {host} to allow_hosts if it is meant"
             )
+        guard_host(self._permits, host)
         addresses = await self._addresses(host, url.port or (443 if url.scheme == "https" else 80))
         # The header `Host` and the TLS server name keep the name; only the connection goes to the address.
         named = [(name.encode("ascii"), value) for name, value in headers]

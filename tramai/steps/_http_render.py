@@ -38,6 +38,7 @@ def render(step: Http, ctx: Context) -> Call:
         follow=step.follow_redirects,
         allow_private=_boolean(step.allow_private, ctx),
         allow_hosts=step.allow_hosts,
+        permits=ctx.permits,
     )
 
 

@@ -102,6 +102,14 @@ class Http(Step, frozen=True, kw_only=True):
         given = {"json": self.json is not msgspec.UNSET, "form": self.form is not None, "body": self.body is not None}
         return tuple(name for name, there in given.items() if there)
 
+    def reaches(self) -> tuple[tuple[Any, ...], ...]:
+        """The host of the URL, and those to which a redirect may lead."""
+        from ._http_check import literal_host
+
+        method, url = self.target()
+        hosts = tuple(("http", ("allow_hosts", index), host) for index, host in enumerate(self.allow_hosts or ()))
+        return (("http", (method,), literal_host(url.text)), *(hosts if self.follow_redirects else ()))
+
     def shape(self, known: Known) -> dict[str, Any] | None:
         """The answer; its body may be anything."""
         text = {"type": "string"}

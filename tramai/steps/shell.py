@@ -12,6 +12,7 @@ from .. import size
 from ..codec import Json, encode, sha256
 from ..duration import Duration
 from ..expression import Text, Value
+from ..permits import SHELLS, guard_program
 from ..step import Context, Done, Finding, Known, Outcome, Step, StepError
 
 INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
@@ -91,6 +92,13 @@ class Shell(Step, frozen=True, kw_only=True):
             return result["value"]  # type: ignore[no-any-return]
         return {name: result[name] for name in ("stdout", "stderr", "exit_code")}
 
+    def reaches(self) -> tuple[tuple[Any, ...], ...]:
+        """The program, or the shell for a script."""
+        if self.argv is None:
+            return (("shell", ("run",), SHELLS[0], True),)
+        program = self.argv[0]
+        return (("shell", ("argv", 0), program.text if program.constant else None),)
+
     def shape(self, known: Known) -> dict[str, Any] | None:
         """What `parse` makes, or the texts and the exit status."""
         if self.parse is not None:
@@ -114,6 +122,7 @@ class Shell(Step, frozen=True, kw_only=True):
         argv, names = self._line(ctx, env)
         stdin = _stdin(ctx.value(self.stdin)) if self.stdin is not msgspec.UNSET else None
         self._permit(argv[0], ctx)
+        guard_program(ctx, argv[0] if self.run_ is None else None)
         limit = size.parse(self.max_output)
         ctx.signal("shell.started")
         finished = await ctx.blocking(

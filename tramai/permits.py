@@ -1,0 +1,94 @@
+"""What a workflow may reach: programs, hosts, MCP servers and folders, refused unless they are named."""
+
+# No annotations from the future here: msgspec would have to compile their texts in every short run.
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+
+from .codec import sha256
+from .step import Context, StepError
+
+Meta = msgspec.Meta
+
+SHELLS = ("bash", "sh")
+"""What runs a script; either name permits it."""
+
+
+class Permits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run may reach. Once this is there, nothing else is."""
+
+    shell: Annotated[
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Meta(
+            description="Programs that tramai may start, as `argv` writes them; `bash` is for scripts in `run`.",
+            examples=[["bash", "git"]],
+        ),
+    ] = ()
+    http: Annotated[
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Meta(
+            description="Hosts that `http` steps may ask, redirects included.",
+            examples=[["api.github.com", "*.example.com"]],
+        ),
+    ] = ()
+    mcp: Annotated[
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Meta(description="MCP servers, by their name in the configuration, their program or their host."),
+    ] = ()
+    write: Annotated[
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Meta(description="Folders in which agents may write, relative to where the run is started.", examples=[["."]]),
+    ] = ()
+
+    def program(self, name: str) -> bool:
+        """Whether a program may be started."""
+        return name in self.shell
+
+    def script(self) -> bool:
+        """Whether a script may be run."""
+        return any(name in self.shell for name in SHELLS)
+
+    def host(self, name: str) -> bool:
+        """Whether a host may be asked."""
+        return host_allowed(name, self.http)
+
+
+def host_allowed(host: str, allowed: Iterable[str]) -> bool:
+    """Whether a host is named: exactly, or below a `*.domain`."""
+    host = host.lower()
+    for name in allowed:
+        name = name.lower()
+        if host == name or (name.startswith("*.") and host.endswith(name[1:]) and len(host) >= len(name)):
+            return True
+    return False
+
+
+def hosts_covered(pattern: str, allowed: Iterable[str]) -> bool:
+    """Whether every host of a pattern is named."""
+    if not pattern.startswith("*."):
+        return host_allowed(pattern, allowed)
+    below = pattern[1:].lower()
+    return any(name.startswith("*.") and below.endswith(name[1:].lower()) for name in allowed)
+
+
+def guard_program(ctx: Context, program: str | None) -> None:
+    """Refuse a program before it is started; None is a script of `run`. A caller's permits bind as well."""
+    for permits in ctx.permits:
+        if not (permits.script() if program is None else permits.program(program)):
+            name = program if program is not None else SHELLS[0]
+            ctx.signal("security.command_denied", policy="permits", command_digest=sha256(name)[:16])
+            what = f"the program {name}" if program is not None else "a script"
+            raise StepError("refused", f"{what} is not permitted", hint=_add("shell", name))
+
+
+def guard_host(ctx_permits: Iterable[Permits], host: str) -> None:
+    """Refuse a host before it is asked, redirects included."""
+    for permits in ctx_permits:
+        if not permits.host(host):
+            raise StepError("refused", f"the host {host} is not permitted", hint=_add("http", host))
+
+
+def _add(kind: str, name: str) -> str:
+    return f"if it is meant, add {name} to permits.{kind}"
