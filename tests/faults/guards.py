@@ -171,6 +171,27 @@ MUTATIONS = (
         ("tests/faults/test_files.py", "-k", "torn"),
     ),
     Mutation(
+        "file: a renewal moves the end of the lease",
+        "tramai/stores/_file_lease.py",
+        "return lease if lease is None or last is None else replace(lease, expires=last.expires)",
+        "return lease",
+        (FILE, "-k", "only_lasts"),
+    ),
+    Mutation(
+        "markdown: a start key outlives the checkpoint of its run",
+        "tramai/stores/markdown.py",
+        "        self._refuse_if_remembered(key, sound)\n",
+        "",
+        (MARKDOWN, "-k", "outlives_its_checkpoint"),
+    ),
+    Mutation(
+        "all: retention removes only what is over",
+        "tramai/retention.py",
+        "OVER = (Status.COMPLETED, Status.CANCELLED, Status.DEAD)",
+        "OVER = (Status.COMPLETED, Status.CANCELLED, Status.DEAD, Status.FAILED)",
+        ("tests/test_memory_store.py", "-k", "can_go_on_stays"),
+    ),
+    Mutation(
         "postgres: the fence and token of a commit",
         "tramai/stores/_postgres_sql.py",
         "WHERE h.run = %(key)s AND h.fence = %(was_fence)s AND h.token = %(was_token)s\n    AND h.revision = %(was_revision)s AND",
