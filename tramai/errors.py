@@ -154,6 +154,20 @@ class NotFound(TramaiError):
     exit_status = 4
 
 
+class CannotFormat(TramaiError):
+    """{file} stays as it is: {what}"""
+
+    code = "TRM730"
+    exit_status = 1
+
+
+class CannotConvert(TramaiError):
+    """{file} cannot be converted to {to}: {what}"""
+
+    code = "TRM731"
+    exit_status = 1
+
+
 class SecretMissing(TramaiError):
     """secret '{name}' is not set ({source})"""
 

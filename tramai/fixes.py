@@ -8,11 +8,9 @@ import msgspec
 
 from . import workflow
 from ._edits import CannotEdit, Edit, applied, overlapping, resolved, ways
-from ._nodes import Mapping, Node
-from ._nodes import Sequence as Items
 from .document import Document, parse
 from .errors import Pointer, Problem
-from .formatting import _scalars
+from .formatting import _same
 
 __all__ = ["Edit", "Mended", "edits", "mend"]
 _MOST_ROUNDS = 10
@@ -66,7 +64,7 @@ def _round(source: Document, wanted: list[Problem], known: Found) -> tuple[Docum
     made: list[Problem] = []
     found = known
     for problem in wanted[:_MOST_SINGLE]:
-        current = next((one for one in found if _same(one, problem)), None)
+        current = next((one for one in found if _is(one, problem)), None)
         mended = _one(source, current, found) if current else None
         if mended is not None:
             _, source, found = mended
@@ -74,7 +72,7 @@ def _round(source: Document, wanted: list[Problem], known: Found) -> tuple[Docum
     return (source, found, made) if made else None
 
 
-def _same(one: Problem, other: Problem) -> bool:
+def _is(one: Problem, other: Problem) -> bool:
     return (one.code, one.pointer, one.message) == (other.code, other.pointer, other.message)
 
 
@@ -113,7 +111,7 @@ def _is_better(problem: Problem, known: Found, found: Found) -> bool:
         places.add(tuple(_number(part) for part in str(operation["path"]).split("/")[1:]))
     before = {(one.code, one.pointer) for one in known}
     new = [one for one in found if one.severity == "error" and (one.code, one.pointer) not in before]
-    if any(_same(one, problem) for one in found):
+    if any(_is(one, problem) for one in found):
         return False
     return not any(one.pointer in places for one in new)
 
@@ -130,43 +128,12 @@ def _says(source: Document, result: Document, patch: Sequence[dict[str, object]]
         wanted = _patched(source, patch)
     except CannotEdit:
         return False
-    return wanted == _plain(result.root)
-
-
-class _Plain(msgspec.Struct, frozen=True):
-    """A scalar as it was written, so far as that has a meaning."""
-
-    text: str
-    kind: str
-
-
-def _plain(node: Node) -> object:
-    if isinstance(node, Mapping):
-        return {key: _plain(value) for key, value in node.values.items()}
-    if isinstance(node, Items):
-        return [_plain(item) for item in node.items]
-    if node.style == "toml":
-        return _of(node.value)
-    plain = node.style == "" and not _scalars.is_plain(node.text)
-    return _Plain(node.text, "plain" if plain else "text")
-
-
-def _of(value: object) -> object:
-    """What a value of a patch looks like once it is written."""
-    if isinstance(value, dict):
-        return {key: _of(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_of(item) for item in value]
-    if isinstance(value, str):
-        return _Plain(value, "text")
-    if value is None or isinstance(value, bool):
-        return _Plain("null" if value is None else str(value).lower(), "plain")
-    return _Plain(str(value), "plain")
+    return wanted == _same.plain(result.root)
 
 
 def _patched(source: Document, patch: Sequence[dict[str, object]]) -> object:
     assert source.root is not None
-    tree = _plain(source.root)
+    tree = _same.plain(source.root)
     for operation in patch:
         at = resolved(source, str(operation["path"]))
         if operation["op"] == "move":
@@ -174,7 +141,7 @@ def _patched(source: Document, patch: Sequence[dict[str, object]]) -> object:
             above = _at(tree, old[:-1])
             above[at[-1]] = above.pop(old[-1])
         else:
-            _at(tree, at[:-1])[at[-1]] = _of(operation["value"])
+            _at(tree, at[:-1])[at[-1]] = _same.of(operation["value"])
     return tree
 
 

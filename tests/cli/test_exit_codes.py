@@ -70,6 +70,8 @@ def claimed(store: object, run_id: str, holder: Holder | None = None) -> Lease:
         ("run", "hello.yaml"),
         ("run", "-n", "hello.yaml"),
         ("validate", "hello.yaml"),
+        ("fmt", "hello.yaml"),
+        ("convert", "hello.yaml", "--to", "toml"),
         ("plan", "hello.yaml"),
         ("graph", "hello.yaml"),
         ("digest", "hello.yaml"),

@@ -21,11 +21,13 @@ SECTIONS = {
     },
     "Write": {
         "validate": "Find every mistake in workflow files.",
+        "fmt": "Put workflow files into canonical form.",
+        "convert": "Write a workflow file as TOML or YAML.",
         "plan": "Show what a run would do, without doing it.",
         "graph": "Draw the steps of a workflow or a run.",
         "digest": "Print the digest of workflow files.",
-        "schema": "Print a JSON Schema: of workflow files, of --json output.",
-        "explain": "Explain an error code, with a wrong and a right example.",
+        "schema": "Print a JSON Schema, or the reference of a verb.",
+        "explain": "Explain an error code or a key, with examples.",
     },
     "Runs": {
         "list": "List runs, newest first.",

@@ -8,15 +8,22 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from . import _documents, _store_documents
+from . import _documents, _file_documents, _store_documents
 from ._encode import EVENTS
 
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Every document's JSON Schema, by the name before `.schema.json`."""
-    named = {_tag(kind): _schema(kind) for kind in _documents.DOCUMENTS}
+    named = {_tag(kind): _schema(kind) for kind in (*_documents.DOCUMENTS, *_file_documents.DOCUMENTS)}
     named["events"] = _events_schema()
     return named
+
+
+MODULES = (_documents, _store_documents, _file_documents)
+
+
+def _struct(name: str) -> Any:
+    return next(found for module in MODULES if (found := getattr(module, name, None)) is not None)
 
 
 def _tag(kind: Any) -> str:
@@ -29,7 +36,7 @@ def _schema(kind: Any) -> dict[str, Any]:
     body = parts.pop(root["$ref"].rsplit("/", 1)[1])
     _require_all(body, kind)
     for name, part in parts.items():
-        _require_all(part, getattr(_documents, name, None) or getattr(_store_documents, name))
+        _require_all(part, _struct(name))
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"tramai.{_tag(kind)}/1"}
     body.pop("title", None)
     return {**head, **body, **({"$defs": parts} if parts else {})}

@@ -65,3 +65,9 @@ def diff(path: str, old: str, new: str) -> list[str]:
         old.split("\n"), new.split("\n"), fromfile=f"a/{path.lstrip('/')}", tofile=f"b/{path.lstrip('/')}", lineterm=""
     )
     return list(lines)
+
+
+def has_mark(path: str) -> bool:
+    """Whether a file begins with a byte order mark, which is no part of its text."""
+    with open(path, "rb") as file:
+        return file.read(3) == b"\xef\xbb\xbf"

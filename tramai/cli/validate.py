@@ -148,7 +148,7 @@ class _Check:
         mended = fixes.mend(self.source, warnings=strict)
         lines = _write.diff(self.path, self.source.text, mended.document.text) if mended.done else []
         if mended.done and not show_diff:
-            mark = "\ufeff" if _has_mark(self.path) else ""
+            mark = "\ufeff" if _write.has_mark(self.path) else ""
             _write.replace(self.path, mark + mended.document.text)
         self._tell_fixed(mended.done, lines if show_diff else None)
         if not show_diff:
@@ -192,12 +192,6 @@ class _Check:
                 self._out.line(line)
         if self._session.verbose and not self.problems:
             self._out.line(f"ok  {self.path}")
-
-
-def _has_mark(path: str) -> bool:
-    """Whether a file begins with a byte order mark, which is no part of its text."""
-    with open(path, "rb") as file:
-        return file.read(3) == b"\xef\xbb\xbf"
 
 
 def _print(session: Session, form: str, checks: list[_Check], out: Terminal, *, strict: bool) -> None:

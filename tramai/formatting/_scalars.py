@@ -6,7 +6,8 @@ import json
 import re
 
 # Plain text that no reader, of YAML 1.1 or 1.2, takes for anything but text.
-_FIRST = re.compile(r"[^\W\d_]|[/$_(^]")
+_FIRST = re.compile(r"(?:--?(?=[A-Za-z]))?[^\W\d_]|[/$_(^]")
+_MEASURE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhdw]))+|\d+(?:\.\d+)?[KMG]i?B|[1-5]xx", re.ASCII)
 _WORDS = frozenset(("y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"))
 _NOT_PLAIN = re.compile(r": | #|:$|[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]|^\s|\s$")
 _NOT_IN_FLOW = re.compile(r"[,\[\]{}:?]")
@@ -18,6 +19,8 @@ LONGEST_KEY = 1000
 
 def is_plain(text: str, *, flow: bool = False) -> bool:
     """Whether a text may stand without quotes in YAML, and is text to every reader."""
+    if _MEASURE.fullmatch(text):
+        return True
     if not text or not _FIRST.match(text) or text.lower() in _WORDS or _NOT_PLAIN.search(text):
         return False
     return not (flow and _NOT_IN_FLOW.search(text))
@@ -62,6 +65,13 @@ def toml_block(text: str) -> str:
         return f"'''\n{text}'''"
     lines = (_double(line)[1:-1].replace("\\t", "\t") for line in text.split("\n"))
     return '"""\n' + "\n".join(lines) + '"""'
+
+
+def has_steps(value: object) -> bool:
+    """Whether a value is, or holds, a list of steps."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, dict) and "id" in item for item in value)
+    return isinstance(value, dict) and any(map(has_steps, value.values()))
 
 
 def is_small(value: object, depth: int = 0) -> bool:

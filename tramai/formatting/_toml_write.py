@@ -87,12 +87,12 @@ class _Writer:
         return [*lines, *tail]
 
     def _is_pair(self, item: Any, at: Pointer) -> bool:
+        if _scalars.has_steps(item):
+            return False
         if isinstance(item, dict):
             if at in (("inputs",), ("env",), ("outputs",), ("secrets",), ("state",)) and item:
                 return False
             return not below(self._notes, at) and _scalars.is_small(item) and len(inline(item)) <= WIDTH - 20
         if not isinstance(item, list) or not item or not all(isinstance(one, dict) for one in item):
             return True
-        if at == ("steps",) or at[-1] == "do":
-            return False
         return not below(self._notes, at) and _scalars.is_small(item) and len(inline(item)) <= WIDTH - 20

@@ -25,11 +25,11 @@ def flow(value: Any) -> str:
 
 def text_block(text: str, indent: int) -> str | None:
     """A text of several lines as a literal block whose lines are indented, None when YAML cannot hold it that way."""
-    if "\n" not in text or _HIDDEN.search(text) or not text.strip("\n "):
+    if "\n" not in text or _HIDDEN.search(text) or not text.strip():
         return None
     body = text.rstrip("\n")
     ends = len(text) - len(body)
-    mark = "|" + ("2" if body.lstrip("\n")[0] in " " or body[0] == "\n" else "") + ("-", "", "+")[min(ends, 2)]
+    mark = "|" + ("2" if body.lstrip("\n")[0] in " \t" or body[0] == "\n" else "") + ("-", "", "+")[min(ends, 2)]
     lines = [" " * indent + line if line else "" for line in body.split("\n")]
     return "\n".join([mark, *lines]) + "\n" * max(ends - 1, 0)
 
@@ -114,6 +114,6 @@ class _Writer:
     def _fits(self, value: Any, at: Pointer, indent: int) -> bool:
         if below(self._notes, at) or not _scalars.is_small(value):
             return False
-        if (len(at) and at[-1] in ("steps", "do", "then", "else", "finally", "catch")) or len(at) == 1:
+        if _scalars.has_steps(value) or len(at) == 1 or (len(at) > 1 and isinstance(at[-1], int) and "id" in value):
             return False
         return len(flow(value)) + indent + len(str(at[-1]) if at else "") <= WIDTH
