@@ -2,6 +2,8 @@
 
 import pytest
 
+from tramai import workflow
+
 from .reading import HEAD, codes, examine, said, sound
 
 
@@ -95,7 +97,8 @@ def test_every_part_of_a_run_can_be_read(name: str) -> None:
 
 def test_sections_can_be_read_as_a_whole_but_secrets_cannot() -> None:
     head = HEAD + "inputs: {a: {default: 1}}\nstate: {s: {initial: 1}}\nenv: {E: x}\nsecrets: {T: {env: T}}\nsteps:\n"
-    sound(head + "  - {id: a, local: {value: ['${{ inputs }}', '${{ state }}', '${{ env }}', '${{ run }}']}}\n")
+    use = "{value: ['${{ inputs }}', '${{ state }}', '${{ env }}', '${{ run }}']}}\n"
+    sound(head + f"  - {{id: a, local: {use}")
     assert codes(head + "  - {id: a, shell: {run: x, env: {A: '${{ secrets }}'}}}\n") == ["TRM208"]
 
 
@@ -369,3 +372,94 @@ def test_a_branch_over_a_declared_output_has_all_of_its_values() -> None:
 def test_ten_thousand_mistakes_are_told_in_a_moment() -> None:
     text = steps(*(f"{{id: s{n}, local: '${{{{ steps.x{n}.output }}}}'}}" for n in range(5000)))
     assert len(codes(text)) == 5000
+
+
+# What never runs, races, is unused or waits without need.
+
+
+def advised(text: str) -> list[str]:
+    return [problem.code for problem in workflow.advise(sound(text))]
+
+
+def told(text: str) -> list[str]:
+    return [f"{problem.code} {problem.message}" for problem in workflow.advise(sound(text))]
+
+
+@pytest.mark.parametrize(
+    ("step", "what"),
+    [
+        ("{id: a, local: 1, when: '${{ 1 > 2 }}'}", "step `a` never runs: its `when` is always false"),
+        ("{id: a, gate: '${{ false }}'}", "gate `a` never opens: no step behind it is reached"),
+        (branch("[{id: b, local: 1}]", "[{id: c, local: 1}]"), "the steps under `else` of `choice` never run"),
+    ],
+)
+def test_what_is_never_reached_is_a_warning(step: str, what: str) -> None:
+    found = workflow.advise(sound(steps(step)))
+    assert [(problem.code, problem.severity) for problem in found] == [("TRM244", "warning")]
+    assert found[0].message.startswith(what)
+
+
+@pytest.mark.parametrize(
+    ("reading", "times"),
+    [
+        ("x: [{id: a, local: 1, save: {n: 1}}], y: [{id: b, local: '${{ state.n }}'}]", 1),
+        ("x: [{id: a, local: '${{ state.n }}', save: {n: 1}}], y: [{id: b, local: 1}]", 0),
+        ("x: [{id: a, local: '${{ state.n }}'}], y: [{id: b, local: '${{ state.n }}'}]", 0),
+    ],
+)
+def test_state_that_is_read_beside_the_branch_that_saves_it_is_a_warning(reading: str, times: int) -> None:
+    text = HEAD + f"state: {{n: {{initial: 0}}}}\nsteps:\n  - {{id: all, parallel: {{branches: {{{reading}}}}}}}\n"
+    assert advised(text) == ["TRM245"] * times
+
+
+def test_what_is_declared_is_used_or_said_to_be_meant() -> None:
+    head = HEAD + "inputs: {a: {type: string}, b: {type: string, description: for callers}, _c: {}}\n"
+    head += "secrets: {S: {env: S}}\nstate: {n: {initial: 0}, m: {initial: 0}}\nsteps:\n"
+    assert told(head + "  - {id: one, local: 1, save: {m: 1}}\n") == [
+        "TRM246 input `a` is used nowhere",
+        "TRM246 secret `S` is used nowhere",
+        "TRM246 state key `n` is used nowhere",
+    ]
+    used = (
+        "  - {id: one, shell: {run: x, env: {A: '${{ secrets.S }}'}}}\n  - {id: two, local: '${{ [inputs, state] }}'}\n"
+    )
+    assert told(head + used) == []
+
+
+def asking(*ids: str, more: str = "") -> list[str]:
+    return [f"{{id: {id}, http: {{get: 'https://example.com/{id}'}}{more}}}" for id in ids]
+
+
+def test_questions_that_need_nothing_of_each_other_could_be_asked_at_once() -> None:
+    assert advised(steps(*asking("a", "b", "c"))) == ["TRM394"]
+    assert advised(steps(*asking("a", "b"))) == []
+    assert advised(steps(*asking("a", "b"), "{id: x, local: 1}", *asking("c"))) == []
+    assert advised(steps(*asking("a", "b", "c", more=", when: '${{ run.attempt == 1 }}'"))) == []
+    assert (
+        advised(steps(*asking("a", "b"), "{id: c, http: {get: 'https://example.com/${{ steps.a.output.status }}'}}"))
+        == []
+    )
+    posts = [step.replace("get:", "post:") for step in asking("a", "b", "c")]
+    assert advised(steps(*posts)) == []
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "{id: a, local: {call: 'm:f', with: {token: 'x-${{ secrets.T }}'}}}",
+        "{id: a, local: {value: {deep: [{er: '${{ secrets.T }}'}]}}}",
+        "{id: a, local: '${{ secrets.T ~ run.id }}'}",
+        '{id: a, local: \'${{ {"t": secrets["T"]} }}\'}',
+        "{id: a, ai: {model: 'demo:${{ secrets.T }}', prompt: x}}",
+        "{id: a, shell: {argv: ['${{ secrets.T }}']}}",
+        "{id: a, shell: {run: x, cwd: '/${{ secrets.T }}'}}",
+        "{id: a, http: {get: 'https://e.com', allow_private: '${{ secrets.T == run.id }}'}}",
+        "{id: a, foreach: {items: [1], key: '${{ secrets.T ~ item }}', do: [{id: b, local: 1}]}}",
+        "{id: a, gate: {check: '${{ run.attempt == 1 }}', reason: 'no ${{ secrets.T }}'}}",
+        "{id: a, gate: {ask: 'Send ${{ secrets.T }}?'}}",
+        "{id: a, gate: {ask: x, show: {t: '${{ secrets.T }}'}}}",
+        "{id: a, local: 1, output: {t: '${{ secrets.T }}'}}",
+    ],
+)
+def test_a_secret_finds_no_detour(step: str) -> None:
+    assert secret(step) == ["TRM302"]

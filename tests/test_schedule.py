@@ -14,7 +14,7 @@ from tramai.check import cron
 
 from .reading import HEAD, examine, planned, said, sound
 
-INPUTS = "inputs: {repo: {type: string}, limit: {type: integer, default: 3}, note: {type: string, optional: true}}\n"
+INPUTS = "inputs: {repo: {type: string, description: d}, limit: {type: integer, default: 3, description: d}}\n"
 
 
 def scheduled(schedule: str, top: str = "") -> str:

@@ -25,9 +25,10 @@ ARGUMENTS = {
     "like": '("a*")',
     "divisibleby": "(2)",
 }
-HAVE = "inputs: {n: {type: integer}, f: {type: number}, t: {type: string}, b: {type: boolean}, e: {enum: [low, high]}, "
-HAVE += "l: {type: array, items: {type: string}}, m: {type: object}, "
-HAVE += "r: {type: array, items: {type: object, properties: {id: {type: integer}, risk: {enum: [low, high]}}}}}\n"
+KINDS = {"n": "type: integer", "f": "type: number", "t": "type: string", "b": "type: boolean", "m": "type: object"}
+KINDS |= {"e": "enum: [low, high]", "l": "type: array, items: {type: string}"}
+KINDS["r"] = "type: array, items: {type: object, properties: {id: {type: integer}, risk: {enum: [low, high]}}}"
+HAVE = "inputs: {" + ", ".join(f"{name}: {{{kind}, description: d}}" for name, kind in KINDS.items()) + "}\n"
 
 
 def using(use: str, *, key: str = "local") -> str:

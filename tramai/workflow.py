@@ -20,6 +20,7 @@ __all__ = [
     "SecretSource",
     "StateSpec",
     "Workflow",
+    "advise",
     "check_file",
     "examine",
     "from_canonical",
@@ -73,6 +74,11 @@ def _examine(source: Document) -> tuple[Workflow | None, tuple[Problem, ...]]:
         found.extend(_explain(resolved.data, source, tuple(found)))
     problems = tuple(sorted(_once(found), key=Problem.sort_key))
     return (None if _errors(problems) else workflow), problems
+
+
+def advise(workflow: Workflow) -> tuple[Problem, ...]:
+    """Warnings about a workflow without errors: what never runs, races, is used nowhere or waits without need."""
+    return check.advice(workflow)
 
 
 def from_canonical(text: str, version: str = "1") -> Workflow:

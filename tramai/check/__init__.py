@@ -6,7 +6,23 @@ from collections.abc import Callable, Iterator
 
 from ..definition import Workflow
 from ..errors import Problem
-from . import ids, permitted, references, schedules, schemas, secrets, settings, state, texts, types, verification
+from . import (
+    ids,
+    neighbours,
+    permitted,
+    races,
+    reachable,
+    references,
+    schedules,
+    schemas,
+    secrets,
+    settings,
+    state,
+    texts,
+    types,
+    unused,
+    verification,
+)
 from .scene import Scene
 
 Rule = Callable[[Scene], Iterator[Problem]]
@@ -42,6 +58,9 @@ RULES: tuple[Rule, ...] = (
     verification.possible,
 )
 
+ADVICE: tuple[Rule, ...] = (unused.declared, reachable.reached, races.reads, neighbours.apart)
+"""Warnings of `validate` alone, for a file without errors: half of a file would be taken for what is missing in it."""
+
 
 def problems(workflow: Workflow) -> tuple[Problem, ...]:
     """Everything the rules find in a workflow, in order of the file."""
@@ -52,3 +71,9 @@ def problems(workflow: Workflow) -> tuple[Problem, ...]:
         for problem in rule(scene)
     }
     return tuple(sorted(found.values(), key=Problem.sort_key))
+
+
+def advice(workflow: Workflow) -> tuple[Problem, ...]:
+    """What can hardly be meant in a workflow without errors, in order of the file: warnings, all of them."""
+    scene = Scene(workflow)
+    return tuple(sorted((problem for rule in ADVICE for problem in rule(scene)), key=Problem.sort_key))

@@ -125,6 +125,11 @@ class _Check:
         except ConfigurationError as error:
             self._fail(error)
             return
+        if found is not None:
+            from .. import surroundings
+
+            more = (*workflow.advise(found), *surroundings.problems(found))
+            self.problems = tuple(sorted((*self.problems, *more), key=lambda problem: problem.sort_key()))
         if self._out is not None:
             self._tell()
         sound = found is not None and not any(problem.severity == "error" for problem in self.problems)

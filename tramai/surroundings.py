@@ -1,0 +1,125 @@
+"""What a workflow needs around it and does not find here: functions, secrets, extras. Always warnings."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+
+from . import provider, secret
+from .check.scene import Entry, Scene
+from .definition import Workflow
+from .errors import Problem
+
+
+def problems(workflow: Workflow, *, base: str | None = None) -> tuple[Problem, ...]:
+    """What is missing on this machine, in order of the file. No code of the workflow is run, no secret is read.
+
+    `base`: the folder in which a run would be started, to which files of secrets are relative.
+    """
+    scene = Scene(workflow)
+    where = base or os.getcwd()
+    found = [*_secrets(scene, where), *_functions(scene), *_extras(scene)]
+    return tuple(sorted(found, key=Problem.sort_key))
+
+
+def _secrets(scene: Scene, base: str) -> Iterator[Problem]:
+    for name, source in scene.workflow.secrets.items():
+        if not secret.present(source, base=base):
+            message = f"secret `{name}` is not set here ({secret.source_of(source)})"
+            hint = "a run needs it; set it before you start one"
+            yield scene.problem("TRM391", message, ("secrets", name), hint=hint, key=True, severity="warning")
+
+
+def _functions(scene: Scene) -> Iterator[Problem]:
+    folder = os.path.dirname(os.path.abspath(scene.workflow.file)) if scene.workflow.file else os.getcwd()
+    for entry in scene.running:
+        name = getattr(entry.node.step, "call", None)
+        if entry.node.verb == "local" and isinstance(name, str) and (told := _function(scene, name, folder)):
+            message, hint = told
+            yield scene.problem("TRM390", message, _at(entry, "call"), hint=hint, severity="warning")
+
+
+def _at(entry: Entry, key: str) -> tuple[str | int, ...]:
+    return (*entry.node.at, entry.node.verb, key)
+
+
+def _function(scene: Scene, name: str, folder: str) -> tuple[str, str] | None:
+    """Message and hint, if a function cannot be found without importing anything of the workflow."""
+    module, _, attribute = name.partition(":")
+    check = f"python -c 'from {module} import {attribute.partition('.')[0]}'"
+    path = _source(module, folder)
+    if path is None:
+        if _installed(module):
+            return None
+        return (
+            f"no module `{module}` is found here",
+            f"put it beside the workflow file, or install it; look with {check}",
+        )
+    names = _names(path)
+    first = attribute.partition(".")[0]
+    if names is None or first in names:
+        return None
+    near = scene.did_you_mean(first, sorted(names))
+    return (
+        f"`{first}` is not seen in {os.path.basename(path)}",
+        near or f"if it is made there at run time, look with {check}",
+    )
+
+
+def _source(module: str, folder: str) -> str | None:
+    """The file of a module that lies beside the workflow."""
+    path = os.path.join(folder, *module.split("."))
+    for found in (f"{path}.py", os.path.join(path, "__init__.py")):
+        if os.path.isfile(found):
+            return found
+    return None
+
+
+def _installed(module: str) -> bool:
+    """Whether the first part of a module can be imported: looked up, not imported."""
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(module.partition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _names(path: str) -> set[str] | None:
+    """The names a source file defines at its top; None when it cannot be told."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+            if "*" in names:
+                return None
+            found.update(names)
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
+            return None
+    return found
+
+
+def _extras(scene: Scene) -> Iterator[Problem]:
+    told: set[str] = set()
+    for entry in scene.running:
+        model = getattr(entry.node.step, "model", None)
+        if entry.node.verb != "ai" or model is None or "${{" in model.text:
+            continue
+        service = model.text.partition(":")[0].strip()
+        if service in provider.SERVICES and service not in told and not _installed("pydantic_ai"):
+            told.add(service)
+            message = f"the model provider `{service}` needs the extra `ai`, which is not installed here"
+            hint = "pip install 'tramai[ai]'"
+            yield scene.problem("TRM392", message, _at(entry, "model"), hint=hint, severity="warning")
