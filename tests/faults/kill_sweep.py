@@ -209,7 +209,8 @@ def sweep(url: str, *, stride: int = 1, sample: int | None = None, again: bool =
     figures = Figures()
     with Case(url, "whole") as case:
         counts = case.count("run")
-        check(case, figures, "undisturbed")
+        if sample is None:
+            check(case, figures, "undisturbed")
     figures.resumed = 0
     onward = itertools.cycle([Place(call, nth) for nth in (1, 3, 2, 5) for call in CALLS if counts.get(call, 0) >= nth])
     for number, place in enumerate(places(counts, stride=stride, sample=sample)):

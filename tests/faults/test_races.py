@@ -36,7 +36,7 @@ def resume_at_once(kind: str, folder: Path, request: pytest.FixtureRequest, roun
 def test_of_sixteen_processes_that_resume_one_run_one_does(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    resume_at_once(kind, tmp_path, request, 10)
+    resume_at_once(kind, tmp_path, request, 5)
 
 
 @pytest.mark.slow

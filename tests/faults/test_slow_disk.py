@@ -17,7 +17,7 @@ from tramai.stores import open_store
 
 from .support import PLAIN, until, url_of
 
-LEASE, SLOW = 1.2, 2.0
+LEASE, SLOW = 0.9, 1.4
 _DISK: dict[str, float] = {}
 _DONE: list[str] = []
 
