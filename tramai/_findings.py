@@ -79,8 +79,8 @@ def _no_form(error: Any) -> Iterator[Finding]:
             wanted += [inner.validator_value] if isinstance(inner.validator_value, str) else inner.validator_value
         elif inner.validator in ("enum", "const"):
             wanted.append("string")
-    title = next((part.schema["title"] for part in error.context if "title" in part.schema), None)
-    schema = {**error.schema, **({"title": title} if title == "duration" else {})}
+    duration = any(part.schema.get("title") == "duration" for part in error.context)
+    schema = {**error.schema, **({"title": "duration"} if duration else {})}
     yield Finding(keyword="type", pointer=pointer, value=error.instance, wanted=wanted, schema=schema)
 
 

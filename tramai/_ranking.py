@@ -11,6 +11,7 @@ from typing import Any
 
 from . import _wording
 from ._findings import Finding, findings
+from ._illustrations import quotable
 from ._shape import Schema, Shape, compile_shape, json_pointer, replace
 from .document import Document
 from .errors import Pointer, Position, Problem, Related
@@ -250,13 +251,13 @@ def _also(key: str, schema: Schema) -> str | None:
 
 def _example(key: str, schema: Schema) -> str | None:
     below = schema.get("properties", {}).get(key, {})
-    if examples := below.get("examples"):
+    if examples := quotable(below):
         return f"for example `{key}: {examples[0]}`"
     return f"add `{key}`"
 
 
 def _hint(finding: Finding) -> str | None:
-    if examples := finding.schema.get("examples"):
+    if examples := quotable(finding.schema):
         return f"for example {_wording.listed(examples, 3)}"
     return finding.schema.get("description")
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ._illustrations import quotable
 from ._shape import Schema, type_of
 from .errors import Pointer
 
@@ -160,7 +161,7 @@ def fitting(better: list[Any], value: Any, schema: Schema) -> list[Any]:
         return []
     text = better[0]
     if isinstance(text, str):
-        examples = schema.get("examples", [])
+        examples = quotable(schema)
         if isinstance(value, bool) and examples and all(str(one).startswith("${{") for one in examples):
             return [f"${{{{ {text} }}}}"]  # the place of a condition
         if (pattern := schema.get("pattern")) and not re.search(pattern, text):

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from . import _habits, build, expression, schema
+from ._illustrations import illustrate
 from .definition import Asking, Common, StateSpec, Workflow
 from .duration import Duration
 from .inputs import InputSpec
@@ -50,6 +51,7 @@ def generate() -> Schema:
     made = {**_top(whole), "definitions": dict(sorted(definitions.items()))}
     _habits.add(made["definitions"])
     _point(made)
+    illustrate(made)
     return made
 
 
