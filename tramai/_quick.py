@@ -14,7 +14,9 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
 }
-_SILENT = frozenset(("title", "description", "default", "examples", "format", "$comment", "optional", "secret"))
+_SILENT = frozenset(
+    ("title", "description", "default", "examples", "format", "$comment", "optional", "secret", "x-also", "x-shown")
+)
 _SPEAKING = frozenset(("type", "enum", "const", "pattern", "minimum", "maximum", "minLength", "maxLength")) | frozenset(
     ("items", "minItems", "maxItems", "properties", "required", "additionalProperties")
 )
