@@ -179,6 +179,37 @@ def test_schema_and_prefix_say_where_the_tables_are(database: Database) -> None:
         store.close()
 
 
+def test_the_command_line_works_over_it(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from tramai.cli._group import group
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRAMAI_STORE", database.url().replace("tramai@", "tramai:s3cret@"))
+    (tmp_path / "hello.yaml").write_bytes((ROOT / "workflows" / "hello.yaml").read_bytes())
+    for words, status in (
+        (["run", "hello.yaml", "--start-key", "k", "--label", "l"], 0),
+        (["run", "hello.yaml", "--start-key", "k"], 0),
+        (["list", "--label", "l", "--json"], 0),
+        (["show", "@last"], 0),
+        (["resume", "@last"], 0),
+        (["rerun", "@last"], 0),
+        (["store", "info"], 0),
+        (["store", "check"], 0),
+        (["store", "migrate"], 0),
+        (["store", "copy", "--all", "--to", "markdown:audit"], 0),
+        (["store", "prune", "--older-than", "0s"], 0),
+        (["run", "hello.yaml", "--start-key", "k"], 5),
+        (["store", "move", "--all", "--to", "sqlite:elsewhere.db"], 0),
+    ):
+        result = CliRunner().invoke(group, words)
+        assert result.exit_code == status, (words, result.output)
+        assert "s3cret" not in result.output
+    for url, kept in (("markdown:audit", 2), ("sqlite:elsewhere.db", 0)):
+        result = CliRunner().invoke(group, ["list", "--json", "--store", url])
+        assert result.stdout.count('"status":"completed"') == kept
+
+
 def test_without_a_schema_the_tables_are_in_public(database: Database) -> None:
     opened(f"{database.server.url}?prefix=here_").close()
     assert {f"here_{name}" for name in TABLES} <= tables(database, "public")
