@@ -125,6 +125,7 @@ _EXAMPLES: dict[str, list[Any]] = {
     "Shape.items": [{"type": "string"}],
     "Shape.properties": [{"note": {"type": "string"}}],
     "Shape.required": [["note"]],
+    "Shell.cwd": ["build"],
     "Shell.env": [{"NAME": "${{ inputs.name }}"}],
     "Shell.stdin": ["${{ steps.report.output }}"],
     "Shell.ok_exit_codes": [[0, 1]],

@@ -73,7 +73,7 @@ class KeyHelp(Struct, frozen=True, kw_only=True):
     examples: list[Any]
 
 
-class StepHelp(Struct, frozen=True, kw_only=True):
+class Reference(Struct, frozen=True, kw_only=True):
     """`schema step VERB`, and `explain KEY`: a part of the language for people."""
 
     schema: Literal["tramai.reference/1"] = "tramai.reference/1"
@@ -85,9 +85,10 @@ class StepHelp(Struct, frozen=True, kw_only=True):
     default: Any = None
     examples: list[Any] = []
     keys: list[KeyHelp] = []
+    also: Annotated[list[str], Meta(description="other places of a key of that name")] = []
     replay: Annotated[
         Text, Meta(description="the replay policy of a verb, unless its settings or the step say otherwise")
     ] = None
 
 
-DOCUMENTS = (Formatting, Conversion, Made, StepHelp)
+DOCUMENTS = (Formatting, Conversion, Made, Reference)

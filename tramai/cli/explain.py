@@ -1,4 +1,4 @@
-"""`tramai explain`: what an error code means, with a wrong and a right example, offline."""
+"""`tramai explain`: what an error code means, or what a key does, with examples, offline."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from ._terminal import Terminal
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "explain")
 
 
-@verb("explain", "tramai explain TRM104", "tramai explain")
-@click.argument("code", metavar="[CODE]", required=False)
+@verb("explain", "tramai explain TRM104", "tramai explain retry", "tramai explain shell.parse", "tramai explain")
+@click.argument("code", metavar="[CODE|KEY]", required=False)
 def command(session: Session, code: str | None) -> int:
     """Explain an error code: what it means, a wrong and a right example.
 
-    Without a code, all codes are listed. Works offline.
+    Or a key of the language: what it does, its type, default and examples. A key
+    that stands in several places is named with what it stands in: shell.env.
 
-    Exit status: 0 explained, 4 no such code.
+    Without either, all codes are listed. Works offline.
+
+    Exit status: 0 explained, 4 no such code or key.
     """
     from . import _documents
 
@@ -34,6 +37,8 @@ def command(session: Session, code: str | None) -> int:
             for one, name in known.items():
                 session.out.line(f"{session.out.paint(one, 'bold')}  {name}")
         return 0
+    if not _is_code(code):
+        return _explain_key(session, code)
     found = _wanted(code, known)
     text = read(found)
     if session.json:
@@ -41,6 +46,28 @@ def command(session: Session, code: str | None) -> int:
     else:
         for line in render(found, text, session.out):
             session.out.line(line)
+    return 0
+
+
+def _is_code(asked: str) -> bool:
+    return re.fullmatch(r"(?:error\[)?(?:TRM)?\d*\]?", asked.strip(), re.IGNORECASE | re.ASCII) is not None
+
+
+def _explain_key(session: Session, asked: str) -> int:
+    from . import _reference
+
+    found = _reference.key(asked)
+    if found is None:
+        import difflib
+
+        near = difflib.get_close_matches(asked.rpartition(".")[2], _reference.names(), n=1)
+        hint = f"did you mean {near[0]}?" if near else "tramai explain lists all codes, tramai schema step all verbs"
+        raise NotFound(kind="error code or key", name=asked, hint=hint)
+    if session.json:
+        session.emit(found)
+        return 0
+    for line in _reference.lines(found, session.out):
+        session.out.line(line)
     return 0
 
 
@@ -85,6 +112,7 @@ def _wanted(code: str, known: dict[str, str]) -> str:
         return name
     import difflib
 
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, known, n=20)
+    near.sort(key=lambda code: -len(os.path.commonprefix([code, name])))  # of equals, the one that begins alike
     hint = f"did you mean {near[0]} ({known[near[0]]})?" if near else "tramai explain lists all codes"
     raise NotFound(kind="error code", name=code, hint=hint)

@@ -1,4 +1,4 @@
-"""`tramai schema`: print a published JSON Schema."""
+"""`tramai schema`: print a published JSON Schema, or the reference of a verb."""
 
 from __future__ import annotations
 
@@ -7,28 +7,36 @@ import os
 
 import click
 
-from ..errors import NotFound
+from ..errors import NotFound, UsageError
 from ._group import verb
 from ._session import Session
 
 ENDING = ".schema.json"
 
 
-@verb("schema", "tramai schema > workflow.schema.json", "tramai schema run", "tramai schema workflow --path")
+@verb("schema", "tramai schema > workflow.schema.json", "tramai schema run", "tramai schema step shell")
 @click.argument("name", metavar="[NAME]", default="workflow")
+@click.argument("step", metavar="[VERB]", required=False)
 @click.option("--path", "only_path", is_flag=True, help="Print the path of the file instead.")
-def command(session: Session, name: str, only_path: bool) -> int:
+def command(session: Session, name: str, step: str | None, only_path: bool) -> int:
     """Print a JSON Schema: of workflow files (the default), or of a --json document.
+
+    `schema step VERB` prints the reference of a verb for people: its keys, their
+    types, defaults and examples. `schema step` lists the verbs.
 
     NAME is the middle of a document's "schema" value: `run` for tramai.run/1.
     An unknown NAME lists all names. For an editor, the first line of a workflow:
 
       # yaml-language-server: $schema=PATH    (tramai schema --path)
 
-    Exit status: 0 printed, 4 no such schema.
+    Exit status: 0 printed, 4 no such schema or verb.
     """
     from . import _documents
 
+    if name == "step":
+        return _reference(session, step)
+    if step is not None:
+        raise UsageError(what=f"{step} is one name too many", hint="tramai schema step VERB")
     where = folder()
     known = sorted(entry.removesuffix(ENDING) for entry in os.listdir(where) if entry.endswith(ENDING))
     if name not in known:
@@ -46,6 +54,35 @@ def command(session: Session, name: str, only_path: bool) -> int:
         session.out.line(path)
     else:
         session.out.write(text)
+    return 0
+
+
+def _reference(session: Session, asked: str | None) -> int:
+    from . import _reference
+
+    if asked is None:
+        found = _reference.common()
+    else:
+        known = _reference.step(asked)
+        if known is None:
+            import difflib
+
+            verbs = _reference.verbs()
+            near = difflib.get_close_matches(asked, verbs, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"verbs: {', '.join(verbs)}"
+            raise NotFound(kind="verb", name=asked, hint=hint)
+        found = known
+    if session.json:
+        session.emit(found)
+        return 0
+    if asked is None:
+        verbs = _reference.verbs()
+        width = max(map(len, verbs))
+        for name, text in verbs.items():
+            session.out.line(f"{session.out.paint(name.ljust(width), 'bold')}  {text}")
+        session.out.line()
+    for line in _reference.lines(found, session.out):
+        session.out.line(line)
     return 0
 
 

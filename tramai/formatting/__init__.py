@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -12,7 +13,7 @@ from ..document import Document, parse
 from ..errors import InvalidDefinition, Position
 from . import _same
 
-__all__ = ["Converted", "Formatted", "Lost", "Unwritable", "convert_document", "format_document"]
+__all__ = ["Converted", "Formatted", "Lost", "Unwritable", "convert_document", "format_document", "pair"]
 
 
 class Unwritable(Exception):
@@ -94,6 +95,15 @@ def convert_document(source: Document, to: str) -> Converted:
     if made is None or plan.of(made).digest != digest or _convert.data(result) != _convert.data(unix):
         raise Unwritable("the result would not mean the same")
     return Converted(text, digest, tuple(_lost(unix, result)))
+
+
+def pair(key: str, value: Any, *, width: int = 80) -> list[str]:
+    """A key and its value as lines of YAML, for people: one line if it fits."""
+    from . import _yaml_write
+
+    whole = _yaml_write.pairs({key: value}, 0)
+    short = f"{key}: {_yaml_write.flow(value)}"
+    return [short] if isinstance(value, (dict, list)) and len(short) <= width else whole
 
 
 def _lost(old: Document, new: Document) -> Iterator[Lost]:
