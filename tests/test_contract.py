@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tramai import build, check, document, duration, schema, workflow
+from tramai._strict import Unbuildable
 from tramai.contract import DURATION
 
 EVERYTHING = Path(__file__).parent / "data" / "everything.yaml"
@@ -46,7 +47,7 @@ def test_both_refuse_the_same_data(seed: int) -> None:
 def try_build(data: Any, source: document.Document) -> workflow.Workflow | None:
     try:
         return build.build(data, document=source)
-    except build.Unbuildable:
+    except Unbuildable:
         assert build.salvage(data, source) is not None
         return None
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tramai.step import matches
+from tramai.error_types import matches
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from . import _quick, duration, expression, kinds, schema
+from . import duration, expression, kinds
+from ._strict import Unbuildable, agree
 from .definition import NAME, Asking, Common, Limits, Opaque, SecretSource, StateSpec, Workflow
 from .duration import Duration
 from .errors import Pointer
@@ -17,7 +18,7 @@ from .expression import Condition, Template, Value
 from .inputs import InputSpec
 from .permits import Permits
 from .schedule import Schedule
-from .step import Block, Control, Node, Step
+from .step import Block, Catch, Control, Node, Step, handlers
 
 if TYPE_CHECKING:
     from .document import Document
@@ -36,15 +37,13 @@ WHOLE: dict[str, Any] = {"permits": Permits, "schedules": tuple[Schedule, ...]}
 """Sections that are converted in one piece."""
 COMMON = frozenset(Common.__struct_encode_fields__)
 ASKING = frozenset(Asking.__struct_encode_fields__)
+PRESET = frozenset(("timeout", "deadline", "retry"))
+"""The common keys that `defaults` may give to the steps of a verb."""
 TOP = frozenset(Workflow.__struct_encode_fields__) - {"document"}
 
 
-class Unbuildable(ValueError):
-    """Plain data that is no workflow: `pointer` is the place, the text says why."""
-
-    def __init__(self, pointer: Pointer, what: str) -> None:
-        self.pointer = pointer
-        super().__init__(what)
+CLOSING = Duration(300.0)
+"""How long an attempt of a step in `finally` may take when it does not say."""
 
 
 @cache
@@ -89,11 +88,17 @@ class _Builder:
         self.broken = broken
         # Blocks that a verb's settings hold are made empty and filled when their place is known.
         self.waiting: dict[int, list[Any]] = {}
+        self.defaults: Mapping[str, Any] = {}
 
     def workflow(self, data: Any, document: Document | None) -> Workflow:
         if not isinstance(data, dict):
             raise Unbuildable((), "a workflow is a mapping")
         fields: dict[str, Any] = {}
+        try:
+            self.defaults = self.presets(data.get("defaults", {}))
+        except Unbuildable:
+            if not self.lenient:
+                raise
         for key, value in data.items():
             if key in SECTIONS:
                 fields[key] = self.section(key, value)
@@ -103,6 +108,10 @@ class _Builder:
                 fields[key] = self.steps(value)
             elif key == "limits":
                 fields[key] = self.limits(value)
+            elif key == "catch":
+                fields[key] = self.catches(value)
+            elif key == "finally":
+                fields["finally_"] = self.closing(value)
             elif key in TOP:
                 fields[key] = value
             elif key != "$schema" and not key.startswith("x-") and not self.lenient:
@@ -130,6 +139,41 @@ class _Builder:
                 return Block(())
             raise Unbuildable(("steps",), "steps is a list with at least one step")
         return Block(self.nodes(raw, ("steps",)))
+
+    def catches(self, raw: Any) -> tuple[Catch, ...]:
+        self.waiting = {}
+        try:
+            clauses = self.convert(raw, tuple[Catch, ...], ("catch",))
+        except Unbuildable:
+            if self.lenient:
+                return ()
+            raise
+        self.fill(handlers(clauses), ())
+        return clauses
+
+    def closing(self, raw: Any) -> Block | None:
+        if isinstance(raw, list):
+            return Block(_bounded(self.nodes(raw, ("finally",))))
+        if self.lenient:
+            return None
+        raise Unbuildable(("finally",), "finally is a list of steps")
+
+    def presets(self, raw: Any) -> Mapping[str, Any]:
+        """`defaults` by verb; none of them where one is broken, since every step would repeat its fault."""
+        if any(place[:1] == ("defaults",) for place in self.broken):
+            return {}
+        for verb, keys in raw.items() if isinstance(raw, dict) else ():
+            if verb not in verbs() or not isinstance(keys, dict):
+                raise Unbuildable(("defaults", verb), "defaults are a mapping for each verb")
+        if not isinstance(raw, dict):
+            raise Unbuildable(("defaults",), "defaults are a mapping")
+        return {verb: _own(keys) for verb, keys in raw.items()}
+
+    def fill(self, blocks: Iterable[tuple[Pointer, str, Block]], at: Pointer) -> None:
+        """Give blocks that were just made their steps."""
+        waiting = self.waiting
+        for inside, _, block in blocks:
+            block.nodes = self.nodes(waiting[id(block)], (*at, *inside))
 
     def limits(self, raw: Any) -> Limits:
         try:
@@ -200,8 +244,13 @@ class _Builder:
         if not isinstance(raw, dict):
             raise Unbuildable(at, "a step is a mapping")
         verb, head = _parted(raw, at, COMMON)
+        preset = self.defaults.get(verb)
+        if preset:
+            head = {**{key: value for key, value in preset.items() if key in PRESET}, **head}
+        self.waiting = {}
         common = self.convert(head, Common, at)
-        step = self.settings(verb, raw[verb], (*at, verb))
+        self.fill(handlers(common.catch), at)
+        step = self.settings(verb, raw[verb], (*at, verb), preset)
         return Node(
             id=common.id,
             verb=verb,
@@ -211,6 +260,8 @@ class _Builder:
             when=common.when,
             retry=common.retry,
             timeout=common.timeout,
+            deadline=common.deadline,
+            catch=common.catch,
             output=common.output,
             schema=common.schema,
             save=common.save,
@@ -229,7 +280,7 @@ class _Builder:
         step = self.settings(verb, raw[verb], (*at, verb))
         return Node(id=id, verb=verb, step=step, at=at, timeout=keys.timeout, output=keys.output, replay_as=keys.replay)
 
-    def settings(self, verb: str, raw: Any, at: Pointer) -> Step:
+    def settings(self, verb: str, raw: Any, at: Pointer, preset: Mapping[str, Any] | None = None) -> Step:
         kind = verb_class(verb)
         if isinstance(raw, dict):
             raw = _own(raw)
@@ -237,12 +288,12 @@ class _Builder:
             raise Unbuildable(at, "the settings of a verb are a mapping")
         else:
             raw = {kind.scalar: raw}
+        if preset:
+            raw = {**{key: value for key, value in preset.items() if key not in PRESET}, **raw}
         self.waiting = {}
         step = self.convert(raw, kind, at)
-        waiting = self.waiting
         if isinstance(step, Control):
-            for inside, _, block in step.blocks():
-                block.nodes = self.nodes(waiting[id(block)], (*at, *inside))
+            self.fill(step.blocks(), at)
         return step
 
     def convert(self, raw: Any, kind: type[T], at: Pointer) -> T:
@@ -252,7 +303,7 @@ class _Builder:
             what, _, where = str(error).partition(" - at `$")
             raise Unbuildable((*at, *_below(where)), what) from error
         if not self.canonical:  # what was accepted once is not doubted again
-            _agree(made, raw, at)
+            agree(made, raw, at)
         return made
 
     def hook(self, kind: type, raw: Any) -> Any:
@@ -313,62 +364,21 @@ def _whole(data: Any) -> Any:
     return data
 
 
-def _agree(made: Any, raw: Any, at: Pointer) -> None:
-    """Refuse what msgspec is lenient about and the published schema is not: null for no value, 2.0 for 2.
-
-    An empty value is not the same as no value: `when:` with nothing behind it is a mistake.
-    """
-    if type(made) is int and type(raw) is float:
-        raise Unbuildable(at, "is no integer")
-    if type(made) is tuple and isinstance(raw, list):
-        for index, (item, given) in enumerate(zip(made, raw, strict=True)):
-            _agree(item, given, (*at, index))
-    elif isinstance(made, dict) and isinstance(raw, dict):
-        for key, item in made.items():
-            if isinstance(item, msgspec.Struct):
-                _agree(item, raw.get(key), (*at, key))
-    elif isinstance(made, msgspec.Struct) and isinstance(raw, dict):
-        _agree_struct(made, raw, at)
-
-
-def _agree_struct(made: msgspec.Struct, raw: dict[str, Any], at: Pointer) -> None:
-    optional, narrow = _leniencies(type(made))
-    for field, name in zip(made.__struct_fields__, made.__struct_encode_fields__, strict=True):
-        value = raw.get(name)
-        if value is None:
-            if name in raw and field in optional:
-                raise Unbuildable((*at, name), "is empty")
-        elif field in narrow:
-            _narrow(type(made), name, value, (*at, name))
-        elif type(value) is not str:
-            _agree(getattr(made, field), value, (*at, name))
-
-
-@cache
-def _leniencies(kind: type[msgspec.Struct]) -> tuple[frozenset[str], frozenset[str]]:
-    """Fields in which null would mean that the key is not there, and those that say more than their type does."""
-    fields = msgspec.structs.fields(kind)
-    return (
-        frozenset(field.name for field in fields if field.default is None),
-        frozenset(field.name for field in fields if "extra_json_schema" in repr(field.type)),
-    )
-
-
-def _narrow(kind: type[msgspec.Struct], name: str, value: Any, at: Pointer) -> None:
-    """Check a value against what the published schema says of its field."""
-    whole = schema.workflow_schema()
-    wanted = whole["definitions"][kind.__name__]["properties"][name]
-    if _quick.fits(value, wanted):
-        return
-    found = schema.schema_problems(value, {**wanted, "definitions": whole["definitions"]})
-    if found:
-        raise Unbuildable((*at, *found[0][0]), found[0][1])
-
-
 def _below(where: str) -> Pointer:
     """The pointer of msgspec's `.retry.delay`, as far as it names keys."""
     found = re.match(r"(?:\.\w+)*", where)
     return tuple(found[0].split(".")[1:]) if found else ()
+
+
+def _bounded(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The steps of `finally`, each with a time limit: they run when nobody waits for them any more."""
+    made = []
+    for node in nodes:
+        for _, _, block in node.blocks():
+            block.nodes = _bounded(block.nodes)
+        open_ended = node.timeout is None and node.step.timed and not isinstance(node.step, Control)
+        made.append(msgspec.structs.replace(node, timeout=CLOSING) if open_ended else node)
+    return tuple(made)
 
 
 def _opaque(raw: Any, at: Pointer) -> Node:

@@ -23,7 +23,9 @@ _DEEPEST = 8
 class Caps:
     """The limits of one run, and how large its state is."""
 
-    def __init__(self, limits: Limits, state: Mapping[str, Any]) -> None:
+    def __init__(self, limits: Limits, state: Mapping[str, Any], kinds: Mapping[str, str]) -> None:
+        """`kinds`: the keys of the state with a `reduce`."""
+        self._kinds = kinds
         self._value = allowed(limits.max_value, MAX_VALUE)
         self._state = allowed(limits.max_state, MAX_STATE)
         self._sizes = {name: len(encode(value)) for name, value in state.items()}
@@ -35,6 +37,11 @@ class Caps:
             where, held = biggest(value, what, len(text))
             said = f"`{what}` is {about(len(text))} as JSON"
             raise _refused(said, "max_value", self._value, where, held, elsewhere=where != what)
+
+    def grown(self, name: str, size: int) -> int:
+        """At most how large a key of the state is once a value of this size was saved."""
+        kind = self._kinds.get(name)
+        return size if kind not in ("append", "merge") else self._sizes.get(name, 0) + size + 1
 
     def state(self, news: Mapping[str, int] | None = None) -> None:
         """Refuse the state as it is, or as it would be with values of these sizes: before anything is written."""

@@ -23,7 +23,10 @@ T = TypeVar("T")
 class StepContext:
     """`step.Context` for one attempt."""
 
-    def __init__(self, host: StoreHost, node: Node, path: str, attempt: int, scope: dict[str, Any]) -> None:
+    def __init__(
+        self, host: StoreHost, node: Node, path: str, attempt: int, scope: dict[str, Any], left: float | None = None
+    ) -> None:
+        """`left`: seconds until the step's `deadline`."""
         self._host = host
         self._node = node
         self._scope = scope
@@ -39,7 +42,8 @@ class StepContext:
         self.permits: tuple[Permits, ...] = () if own is None else (own,)
         self.hurry = host.hurry
         self.hidden = host.redactor.hidden
-        self.deadline = _deadline(node.timeout, host.run_deadline)
+        self.deadline = _deadline(node.timeout, left, host.run_deadline)
+        self.allowed = _allowed(node.timeout, left)
         self.interrupt = Interrupt() if host.looped and not node.step.pure() else host.interrupt
 
     @property
@@ -101,8 +105,16 @@ class StepContext:
             self.interrupt.close()
 
 
-def _deadline(timeout: float | None, run_deadline: float | None) -> float | None:
-    own = None if timeout is None else time.monotonic() + timeout
-    if own is None or run_deadline is None:
-        return own if run_deadline is None else run_deadline
-    return min(own, run_deadline)
+def _deadline(timeout: float | None, left: float | None, run_deadline: float | None) -> float | None:
+    now = time.monotonic()
+    ends = [now + seconds for seconds in (timeout, left) if seconds is not None]
+    if run_deadline is not None:
+        ends.append(run_deadline)
+    return min(ends, default=None)
+
+
+def _allowed(timeout: float | None, left: float | None) -> str | None:
+    """How long the step itself allows the attempt to take, for people."""
+    if left is not None and (timeout is None or left < timeout):
+        return f"deadline allows (there were {left:.3g}s left)"
+    return None if timeout is None else f"timeout of {timeout:g}s"

@@ -12,7 +12,7 @@ from .definition import Asking, Common, StateSpec, Workflow
 from .duration import Duration
 from .inputs import InputSpec
 from .schema import Schema
-from .step import Block, Step
+from .step import Block, Catch, Step
 
 DURATION = (
     r"^\s*(?=[0-9P])([0-9]+(\.[0-9]+)?w)?([0-9]+(\.[0-9]+)?d)?([0-9]+(\.[0-9]+)?h)?([0-9]+(\.[0-9]+)?m)?"
@@ -28,17 +28,19 @@ _WHERE = {"type": "string", "description": "Where an editor finds this schema; n
 def generate() -> Schema:
     """The schema of a whole file, as plain JSON data."""
     verbs = {verb: build.verb_class(verb) for verb in sorted(build.verbs())}
-    types = [Workflow, Common, Asking, StateSpec, InputSpec, *verbs.values()]
+    types = [Workflow, Common, Asking, StateSpec, Catch, InputSpec, *verbs.values()]
     references, definitions = schema.components(types, _hook)
-    top, common, asking, kept, given, *settings = (reference["$ref"].rpartition("/")[2] for reference in references)
+    top, common, asking, kept, caught, given, *settings = (
+        reference["$ref"].rpartition("/")[2] for reference in references
+    )
     for name in (given, *settings):
         definitions[name] = schema.free(definitions[name])
     forms = {
         verb: ({"$ref": f"#/definitions/{name}"}, _scalar(verbs[verb], definitions[name]))
         for verb, name in zip(verbs, settings, strict=True)
     }
-    kinds: list[type[msgspec.Struct]] = [Common, Asking, StateSpec, *verbs.values()]
-    for kind, name in zip(kinds, [common, asking, kept, *settings], strict=True):
+    kinds: list[type[msgspec.Struct]] = [Common, Asking, StateSpec, Catch, *verbs.values()]
+    for kind, name in zip(kinds, [common, asking, kept, caught, *settings], strict=True):
         _fill(kind, definitions[name]["properties"])
     whole, keys = definitions.pop(top), definitions.pop(common)["properties"]
     keys["verify"] = _verify(keys["verify"])
@@ -50,9 +52,37 @@ def generate() -> Schema:
     )
     made = {**_top(whole), "definitions": dict(sorted(definitions.items()))}
     _habits.add(made["definitions"])
+    made["properties"]["defaults"] = _defaults(
+        made["properties"]["defaults"], dict(zip(verbs, settings, strict=True)), made["definitions"]
+    )
     _point(made)
     illustrate(made)
     return made
+
+
+def _defaults(key: Schema, verbs: dict[str, str], definitions: dict[str, Schema]) -> Schema:
+    """For each verb its settings, none of them needed, without steps; and some of the keys beside it."""
+    beside = {name: definitions["step"]["properties"][name] for name in sorted(build.PRESET)}
+    presets = {}
+    for verb, name in verbs.items():
+        own = definitions[name]["properties"]
+        kept = {word: schema for word, schema in own.items() if not _holds_steps(schema)}
+        preset = {
+            "title": f"defaults of {verb}",
+            "description": f"For every `{verb}` step that does not say otherwise.",
+        }
+        presets[verb] = schema.free(
+            {**preset, "type": "object", "properties": {**kept, **beside}, "additionalProperties": False}
+        )
+    words = {"description": key["description"], "examples": [{"http": {"timeout": "30s"}}]}
+    return {"type": "object", **words, "properties": presets, "additionalProperties": False}
+
+
+def _holds_steps(key: Any) -> bool:
+    """Whether a key holds blocks, whose steps cannot be given twice."""
+    if isinstance(key, dict):
+        return key.get("$ref") == Block.json_schema()["items"]["$ref"] or any(map(_holds_steps, key.values()))
+    return isinstance(key, list) and any(map(_holds_steps, key))
 
 
 def _verify(key: Schema) -> Schema:

@@ -2,18 +2,19 @@
 
 # No annotations from the future here: msgspec would have to compile their texts in every short run.
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
 from . import size
 from .duration import Duration
+from .errors import Pointer
 from .expression import Condition, Template, Value
 from .inputs import InputSpec
 from .permits import Permits
 from .schedule import Schedule
-from .step import Block, Replay, Retry, Step
+from .step import Block, Catch, Node, Replay, Retry, Step, handlers
 
 T = TypeVar("T")
 Meta = msgspec.Meta
@@ -33,6 +34,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_parallel_branches: Annotated[int, Meta(ge=1, description="How many branches or items run at once.")] = 16
     timeout: Annotated[
         Duration | None, Meta(description="Running time of the whole run; sleeping and waiting do not count.")
+    ] = None
+    max_tokens: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Tokens of all models together, in and out.")
+    ] = None
+    max_cost_usd: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="What all models together may cost, in US dollars, as far as their prices are known."),
     ] = None
     max_value: Annotated[
         Size | None, Meta(description="The largest output, saved value or list of items, as JSON: `32MiB` by default.")
@@ -56,6 +64,13 @@ class StateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     initial: Annotated[Any, Meta(description="The value before any step has saved one.")]
     schema: Annotated[dict[str, Any] | None, Meta(description="A JSON Schema that every value must meet.")] = None
+    reduce: Annotated[
+        Literal["append", "merge", "sum", "last"] | None,
+        Meta(
+            description="What `save` does with what is there: append to the list, merge into the map, add to the sum, "
+            "or let the last one win. With it, steps that run side by side may save the same key."
+        ),
+    ] = None
 
 
 class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,6 +88,12 @@ class Common(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     when: Annotated[Condition | None, Meta(description="The step is skipped unless this is true.")] = None
     retry: Annotated[Retry | None, Meta(description="What happens when an attempt fails.")] = None
     timeout: Annotated[Duration | None, Meta(description="How long one attempt may take.")] = None
+    deadline: Annotated[
+        Duration | None, Meta(description="How long the step may take in all, its retries and pauses included.")
+    ] = None
+    catch: Annotated[
+        tuple[Catch, ...], Meta(description="What to do about a failure of the step instead of failing the run.")
+    ] = ()
     output: Annotated[Value | None, Meta(description="Reshapes `result` into the step's output.")] = None
     schema: Annotated[dict[str, Any] | None, Meta(description="A JSON Schema that the output must meet.")] = None
     save: Annotated[dict[str, Value], Meta(description="Writes declared state, together with the step's end.")] = {}
@@ -114,9 +135,27 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     schedules: Annotated[tuple[Schedule, ...], Meta(description="When runs start by themselves.")] = ()
     state: Annotated[dict[str, StateSpec], Meta(description="Values that steps share and replace.")] = {}
+    defaults: Annotated[
+        dict[str, Any],
+        Meta(description="Settings for every step of a verb that does not have them itself.", examples=[{"ai": {}}]),
+    ] = {}
     steps: Annotated[Block, Meta(description="What is done, in order: at least one step.")]
+    catch: Annotated[tuple[Catch, ...], Meta(description="What to do about a failure that no step has caught.")] = ()
+    finally_: Annotated[
+        Block | None, Meta(description="Steps that run at the end in any case: success, failure or cancel.")
+    ] = msgspec.field(name="finally", default=None)
     outputs: Annotated[dict[str, Value], Meta(description="What a completed run gives.")] = {}
     document: Any = None
+
+    def blocks(self) -> tuple[tuple[Pointer, str, Block], ...]:
+        """Every block at the top: its pointer, a label for people, the block."""
+        last = () if self.finally_ is None else ((("finally",), "finally", self.finally_),)
+        return ((("steps",), "steps", self.steps), *handlers(self.catch), *last)
+
+    def walk(self) -> Iterator[Node]:
+        """Every step of the file, wherever it stands."""
+        for _, _, block in self.blocks():
+            yield from block.walk()
 
     @property
     def file(self) -> str | None:

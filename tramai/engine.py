@@ -19,7 +19,8 @@ from .event import Observer
 from .faults import safely
 from .plan import Plan
 from .redact import Redactor
-from .session import Options, Result, Session, exit_status, user
+from .results import Options, Result, exit_status, user
+from .session import Session
 from .store import Holder, Lease, NewRun, Record, Run, Status, Store
 
 if TYPE_CHECKING:

@@ -5,144 +5,32 @@ Resume is nothing but walking again from the start: a path whose end is in the j
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from .codec import Json
-from .definition import StateSpec, Workflow
-from .errors import TramaiError
-from .expression import Condition, Expression, ExpressionError, Missing, Template, Value, evaluate, test
-from .step import Block, Control, Job, Node, StepError
+from .definition import Workflow
+from .error_types import matches
+from .expression import ExpressionError, Missing, Value, evaluate, test
+from .finishing import finish, meet
+from .outcomes import StepFailed, failure
+from .port import Host
+from .scope import Steps, View, absent, failed_view, skip_inside
+from .step import Block, Catch, Control, Node, StepError
+from .walking import BlockWalk
 
 
-class StepFailed(TramaiError):
-    """step '{path}' failed: {reason}"""
+class Ended(msgspec.Struct, frozen=True):
+    """How a walk came to its end: the outputs, and the error that the workflow's `catch` took care of."""
 
-    # `error` is the record that `catch`, `show` and the JSON documents carry.
-    code = "TRM401"
-    exit_status = 1
-
-    error: dict[str, Json]
-
-
-class Suspended(Exception):
-    """The run cannot go on before `until` (epoch seconds; None: until somebody decides).
-
-    `waiting`: somebody may let it go on earlier, by a decision.
-    """
-
-    def __init__(self, until: float | None, *, waiting: bool = False) -> None:
-        self.until = until
-        self.waiting = waiting or until is None
-        super().__init__("suspended")
-
-
-class Blocked(Suspended):
-    """The run cannot go on before somebody says what became of a step; `error` is the record, as JSON text."""
-
-    def __init__(self, error: str) -> None:
-        self.error = error
-        super().__init__(None)
-
-
-class View(msgspec.Struct):
-    """What expressions and the journal know of a step that is over."""
-
-    status: str
-    output: Any
-    attempts: int = 0
-    duration: float = 0.0
+    outputs: dict[str, Json]
     error: dict[str, Json] | None = None
 
-    def names(self) -> dict[str, Any]:
-        """The `steps.<id>` of expressions."""
-        return {
-            "output": self.output,
-            "status": self.status,
-            "attempts": self.attempts,
-            "duration": self.duration,
-            "error": self.error,
-        }
 
-
-class Host(Protocol):
-    """The world, as a walk sees it."""
-
-    limit: int
-    """How many branches of a fan-out may run at once."""
-
-    def replayed(self, node: Node, path: str) -> View | None:
-        """The journal's answer: how this path ended; None when it has not."""
-        ...
-
-    def begun(self, path: str) -> bool:
-        """Whether the journal has seen this path begin, so that its `when` is decided."""
-        ...
-
-    async def skip(self, node: Node, path: str) -> None:
-        """Record that a step was skipped."""
-        ...
-
-    async def leaf(self, node: Node, path: str, scope: dict[str, Any]) -> View:
-        """Run a leaf step to its end: attempts, retries, journal. Raises StepFailed or Suspended."""
-        ...
-
-    def opened(self, node: Node, path: str) -> None:
-        """A control step begins."""
-        ...
-
-    async def closed(self, node: Node, path: str, output: Json, saves: Mapping[str, Json]) -> View:
-        """Record the end of a control step."""
-        ...
-
-    def failed(self, node: Node, path: str, error: dict[str, Json]) -> None:
-        """A control step ends as failed."""
-        ...
-
-    async def once(self, path: str, verb: str, make: Callable[[], Json]) -> Any:
-        """The value `make` gave the first time for this path: journaled."""
-        ...
-
-    async def gather(
-        self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool, in_order: bool
-    ) -> list[Any]:
-        """Results or StepFailed/Suspended of each job, in order; never started ones are None. Others escape.
-
-        `fail_fast`: a failure cancels the others. `in_order`: nothing starts after a job that is suspended.
-        """
-        ...
-
-    async def within(self, seconds: float, work: Awaitable[Any]) -> Any:
-        """Await with a limit; StepError of type `timeout` when it passes."""
-        ...
-
-
-class Steps(Mapping[str, Any]):
-    """The `steps` of one block: its own, then those of the blocks around it."""
-
-    __slots__ = ("outer", "own")
-
-    def __init__(self, outer: Steps | None = None) -> None:
-        self.own: dict[str, dict[str, Any]] = {}
-        self.outer = outer
-
-    def __getitem__(self, name: str) -> dict[str, Any]:
-        found: Steps | None = self
-        while found is not None:
-            if name in found.own:
-                return found.own[name]
-            found = found.outer
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self.own
-        if self.outer is not None:
-            yield from (name for name in self.outer if name not in self.own)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+_CATCH = "@catch"
+"""Where the journal keeps which clause of the workflow's own `catch` was entered."""
 
 
 class Interpreter:
@@ -152,23 +40,94 @@ class Interpreter:
         self.host = host
         self.workflow = workflow
 
-    async def run(self, scope: dict[str, Any]) -> dict[str, Json]:
-        """Walk all steps; the workflow's outputs. Raises StepFailed or Suspended."""
+    async def run(self, scope: dict[str, Any]) -> Ended:
+        """Walk all steps, then `finally`. Raises StepFailed or Suspended."""
         scope = {**scope, "steps": Steps()}
-        await self.block(self.workflow.steps, "", scope)
         try:
-            return {name: evaluate(value, scope) for name, value in self.workflow.outputs.items()}
+            ended = await self._main(scope)
+        except StepFailed as failed:
+            unclean = await self.close(scope, "failed", failed.error)
+            if unclean is not None:
+                failed.error = {**failed.error, "finally": unclean.error}
+            raise
+        unclean = await self.close(scope, "completed", ended.error)
+        if unclean is not None:
+            raise unclean
+        return ended
+
+    async def _main(self, scope: dict[str, Any]) -> Ended:
+        caught = self.host.decided(_CATCH)
+        if caught is None:
+            try:
+                await self.block(self.workflow.steps, "", scope)
+                return Ended(self._outputs(self.workflow.outputs, scope))
+            except StepFailed as failed:
+                caught = await self._catch(self.workflow.catch, _CATCH, "catch", failed, scope)
+        else:
+            await self.restore(scope, caught["error"])
+        inner, _ = await self._handle(self.workflow.catch, _CATCH, caught, scope)
+        clause, error = self.workflow.catch[caught["clause"]], caught["error"]
+        if clause.output is None:
+            return Ended(self._outputs(self.workflow.outputs, inner), error)
+        return Ended(self._outputs(clause.output, inner), error)
+
+    def _outputs(self, source: Mapping[str, Value] | Value, scope: dict[str, Any]) -> dict[str, Json]:
+        try:
+            if not isinstance(source, Value):
+                return {name: evaluate(value, scope) for name, value in source.items()}
+            made = evaluate(source, scope)
         except ExpressionError as error:
-            raise failure(
-                "outputs", "outputs", StepError("expression", f"the outputs cannot be computed: {error}")
-            ) from error
+            what = StepError("expression", f"the outputs cannot be computed: {error}")
+            raise failure("outputs", "outputs", what) from error
+        if not isinstance(made, dict):
+            raise failure("outputs", "outputs", StepError("invalid_output", "the outputs of a run are a map"))
+        return made
+
+    async def restore(self, scope: dict[str, Any], error: dict[str, Json] | None = None) -> None:
+        """Put the steps that have ended back into scope, and the one that failed; nothing runs."""
+        own = scope["steps"].own
+        for node in self.workflow.steps.nodes:
+            view = self.host.replayed(node, node.id)
+            if view is None:
+                if error is not None:
+                    own[node.id] = failed_view(node, error).names()
+                return
+            if isinstance(node.step, Control) and node.step.visible():
+                view = await self.step(node, node.id, scope)
+            own[node.id] = view.names()
+
+    async def close(self, scope: dict[str, Any], status: str, error: dict[str, Json] | None) -> StepFailed | None:
+        """Run every step of `finally`, also after one that failed; the first failure.
+
+        What never ran can be read as skipped.
+        """
+        block = self.workflow.finally_
+        if block is None:
+            return None
+        prefix = f"@finally[{self.host.closing()}]."
+        steps = Steps(scope["steps"])
+        scope = {**scope, "steps": steps, "error": error, "run": {**scope["run"], "status": status}}
+        absent(self.workflow.steps, steps)
+        first: StepFailed | None = None
+        for node in block.nodes:
+            try:
+                view = await self.step(node, prefix + node.id, scope)
+            except StepFailed as failed:
+                view = failed_view(node, failed.error)
+                first = first or failed
+            steps.own[node.id] = view.names()
+        return first
 
     async def block(self, block: Block, prefix: str, scope: dict[str, Any]) -> dict[str, Json]:
         """Run steps in order; `{id: output}` of those that were not skipped."""
         outputs: dict[str, Json] = {}
         own = scope["steps"].own
         for node in block.nodes:
-            view = await self.step(node, prefix + node.id, scope)
+            try:
+                view = await self.step(node, prefix + node.id, scope)
+            except StepFailed as failed:
+                own[node.id] = failed_view(node, failed.error).names()
+                raise
             own[node.id] = view.names()
             if view.status != "skipped":
                 outputs[node.id] = view.output
@@ -179,7 +138,7 @@ class Interpreter:
         view = self.host.replayed(node, path)
         if view is not None and not (isinstance(node.step, Control) and node.step.visible()):
             return view
-        if view is not None and view.status == "skipped":
+        if view is not None and view.status != "succeeded":  # it was skipped, or failed and was caught
             skip_inside(node, scope)
             return view
         if view is None and node.when is not None and not self.host.begun(path):
@@ -191,12 +150,73 @@ class Interpreter:
                 await self.host.skip(node, path)
                 skip_inside(node, scope)
                 return View("skipped", Missing(f"step '{node.id}' was skipped"))
+        if node.catch and view is None:
+            return await self._guarded(node, path, scope)
+        return await self._attempt(node, path, scope, view)
+
+    async def _attempt(self, node: Node, path: str, scope: dict[str, Any], done: View | None = None) -> View:
         if isinstance(node.step, Control):
-            return await self._control(node, node.step, path, scope, view)
+            return await self._control(node, node.step, path, scope, done)
         return await self.host.leaf(node, path, scope)
 
+    async def _guarded(self, node: Node, path: str, scope: dict[str, Any]) -> View:
+        """Run a step that has a `catch`; once a clause has been entered, the step itself is not tried again."""
+        place = f"{path}@catch"
+        caught = self.host.decided(place)
+        if caught is None:
+            try:
+                return await self._attempt(node, path, scope)
+            except StepFailed as failed:
+                caught = await self._catch(node.catch, place, node.verb, failed, scope)
+        skip_inside(node, scope)
+        inner, outputs = await self._handle(node.catch, place, caught, scope)
+        clause = node.catch[caught["clause"]]
+        try:
+            output = evaluate(clause.output, inner) if clause.output is not None else outputs
+            if node.schema is not None:
+                meet(output, node.schema, "output")
+            return await self.host.recovered(node, path, output, caught["error"])
+        except (ExpressionError, StepError) as error:
+            what = error if isinstance(error, StepError) else StepError("expression", str(error), hint=error.hint)
+            what.message = f"the output of its `catch`: {what.message}"
+            raise failure(node.id, path, what) from error
+
+    async def _catch(
+        self, clauses: Sequence[Catch], place: str, verb: str, failed: StepFailed, scope: dict[str, Any]
+    ) -> Any:
+        """Choose the clause for a failure, and journal the choice; the failure goes on when there is none."""
+        names = {**scope, "error": failed.error}
+        kind = str(failed.error["type"])
+        for index, clause in enumerate(clauses if not failed.final else ()):
+            if not (matches(kind, clause.on) if clause.on else kind != "rejected"):
+                continue
+            try:
+                fits = clause.when is None or test(clause.when, names)
+            except ExpressionError as error:
+                about = failed.error["message"]
+                text = f"`catch[{index}].when` cannot be decided: {error}; it was asked about: {about}"
+                what = StepError("expression", text, hint=error.hint)
+                raise failure(str(failed.error["step"]), str(failed.error["path"]), what) from failed
+            if fits:
+                return await self._enter(place, verb, index, failed.error)
+        raise failed
+
+    async def _enter(self, place: str, verb: str, index: int, error: dict[str, Json]) -> Any:
+        return await self.host.once(place, verb, lambda: {"clause": index, "error": error})
+
+    async def _handle(
+        self, clauses: Sequence[Catch], place: str, caught: Any, scope: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Json] | None]:
+        """Run the steps of the chosen clause: the scope at their end, and their outputs."""
+        index = caught["clause"]
+        inner = {**scope, "error": caught["error"], "steps": Steps(scope["steps"])}
+        absent(self.workflow.steps, inner["steps"])
+        block = clauses[index].do
+        outputs = await self.block(block, f"{place}[{index}].", inner) if block is not None else None
+        return inner, outputs
+
     async def _control(self, node: Node, step: Control, path: str, scope: dict[str, Any], done: View | None) -> View:
-        walk = _Walk(self, node, path, scope)
+        walk = BlockWalk(self.host, self.block, node, path, scope)
         skip_inside(node, scope)  # the block taken will say otherwise
         if done is not None:  # only to put the steps inside back into scope
             await step.walk(walk)
@@ -204,7 +224,8 @@ class Interpreter:
         self.host.opened(node, path)
         try:
             work = step.walk(walk)
-            result = await (work if node.timeout is None else self.host.within(node.timeout, work))
+            seconds = node.timeout if node.deadline is None else await self._time_left(node, path)
+            result = await (work if seconds is None else self.host.within(seconds, work))
             output, saves = finish(node, result, scope, self.workflow.state)
             return await self.host.closed(node, path, output, saves)
         except StepError as error:
@@ -215,128 +236,14 @@ class Interpreter:
             self.host.failed(node, path, error.error)
             raise
 
+    async def _time_left(self, node: Node, path: str) -> float:
+        """Seconds until the first of `timeout` and `deadline`, which counts from the step's first beginning."""
+        assert node.deadline is not None
+        began: float = await self.host.once(f"{path}@deadline", node.verb, self.host.now)
+        left = max(began + node.deadline - self.host.now(), 0.0)
+        return left if node.timeout is None else min(left, node.timeout)
+
     def _failed(self, node: Node, path: str, error: StepError) -> StepFailed:
         failed = failure(node.id, path, error)
         self.host.failed(node, path, failed.error)
         return failed
-
-
-class _Walk:
-    """A control verb's view of the walk."""
-
-    def __init__(self, interpreter: Interpreter, node: Node, path: str, scope: dict[str, Any]) -> None:
-        self._interpreter = interpreter
-        self._node = node
-        self._scope = scope
-        self.path = path
-        self.limit = interpreter.host.limit
-
-    def value(self, source: Expression | Template | Value) -> Any:
-        return evaluate(source, self._scope)
-
-    def value_with(self, source: Expression | Template | Value, names: Mapping[str, Any]) -> Any:
-        return evaluate(source, {**self._scope, **names})
-
-    def test(self, condition: Condition) -> bool:
-        return test(condition, self._scope)
-
-    async def once(self, make: Callable[[], Json]) -> Any:
-        return await self._interpreter.host.once(self.path, self._node.verb, make)
-
-    async def block(self, block: Block, *, key: str, names: Mapping[str, Json], visible: bool) -> dict[str, Json]:
-        inner = Steps(self._scope["steps"])
-        scope = {**self._scope, **names, "steps": inner}
-        outputs = await self._interpreter.block(block, f"{self.path}[{spell(key)}].", scope)
-        if visible:
-            self._scope["steps"].own.update(inner.own)
-        return outputs
-
-    async def fan_out(
-        self, jobs: Sequence[Job], *, window: int, fail_fast: bool, collect: bool, in_order: bool = False
-    ) -> tuple[list[dict[str, Json]], int]:
-        def start(job: Job) -> Callable[[], Awaitable[dict[str, Json]]]:
-            return lambda: self.block(job.block, key=job.key, names=job.names, visible=False)
-
-        starts = [start(job) for job in jobs]
-        ended = await self._interpreter.host.gather(starts, window=window, fail_fast=fail_fast, in_order=in_order)
-        for end in ended:
-            if isinstance(end, Blocked):
-                raise end
-        failures = [end for end in ended if isinstance(end, StepFailed)]
-        if failures and fail_fast and not collect:
-            raise failures[0]
-        asleep = [end for end in ended if isinstance(end, Suspended)]
-        if asleep:
-            instants = [end.until for end in asleep if end.until is not None]
-            raise Suspended(min(instants, default=None), waiting=any(end.waiting for end in asleep))
-        if failures and not collect:
-            raise failures[0]
-        return [{"error": end.error} if isinstance(end, StepFailed) else end for end in ended], len(failures)
-
-
-def finish(
-    node: Node, result: Any, scope: Mapping[str, Any], state: Mapping[str, StateSpec]
-) -> tuple[Json, dict[str, Json]]:
-    """Reshape a step's full record: its output (`output`, checked by `schema`) and the state it saves."""
-    if node.output is None:
-        output = node.step.output(result)
-    else:
-        output = evaluate(node.output, {**scope, "result": result})
-    if node.schema is not None:
-        meet(output, node.schema, "output")
-    if not node.save:
-        return output, {}
-    names = {**scope, "result": result}
-    saves = {name: evaluate(value, names) for name, value in node.save.items()}
-    for name, value in saves.items():
-        spec = state.get(name)
-        if spec is not None and spec.schema is not None:
-            meet(value, spec.schema, f"state.{name}")
-    return output, saves
-
-
-def meet(value: Json, schema: dict[str, Any], what: str) -> None:
-    """Fail the step when a value does not meet the schema declared for it."""
-    from .schema import schema_problems
-
-    problems = schema_problems(value, schema)
-    if problems:
-        where, why = problems[0]
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
-        raise StepError("invalid_output", f"{what} does not meet its schema: {what}{place} {why}")
-
-
-def failure(id: str, path: str, error: StepError, attempt: int = 1) -> StepFailed:
-    """The failure of a step, with the record that expressions and documents see."""
-    record: dict[str, Json] = {
-        "type": error.type,
-        "message": error.message,
-        "step": id,
-        "path": path,
-        "attempt": attempt,
-        **error.details,
-    }
-    if error.hint is not None:
-        record["hint"] = error.hint
-    return StepFailed(path=path, reason=error.message, error=record, hint=error.hint)
-
-
-def spell(key: str) -> str:
-    """A key inside a path: as it is when plain, else quoted, so that paths never collide."""
-    if key and len(key) <= 64 and all(char.isalnum() or char in "_-./:@+" for char in key) and key.isascii():
-        return key
-    return msgspec.json.encode(key).decode("utf-8", "surrogatepass")
-
-
-def skip_inside(node: Node, scope: Mapping[str, Any]) -> None:
-    """Let the steps inside a skipped container be read as skipped, where they may be read at all."""
-    if isinstance(node.step, Control) and node.step.visible():
-        for _, _, block in node.step.blocks():
-            skip_block(block, scope)
-
-
-def skip_block(block: Block, scope: Mapping[str, Any]) -> None:
-    """Put the steps of a block that did not run into scope as skipped."""
-    for node in block.nodes:
-        scope["steps"].own[node.id] = View("skipped", Missing(f"step '{node.id}' was skipped")).names()
-        skip_inside(node, scope)

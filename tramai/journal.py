@@ -8,11 +8,12 @@ that led to it is durable, because its `started` record stands behind them in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from . import reducing
 from .audience import Audience
 from .codec import decode, sha256
 from .errors import LeaseLost
@@ -42,6 +43,11 @@ class Past(msgspec.Struct):
     decided: Record | None = None
     failed: int = 0
     """The place of the last `failed` record, 0 when there is none."""
+    first: float | None = None
+    """When the first of the recent attempts began."""
+
+
+_FINALLY = "@finally["
 
 
 class Journal:
@@ -56,7 +62,10 @@ class Journal:
         retry_base: int,
         now: Callable[[], float],
         audience: Audience,
+        kinds: Mapping[str, str] | None = None,
+        state: Mapping[str, Any] | None = None,
     ) -> None:
+        """`state` is what the run began with, `kinds` how its keys are reduced."""
         self._store = store
         self._now = now
         self._audience = audience
@@ -69,7 +78,10 @@ class Journal:
         self.retry_base = retry_base
         self.pasts: dict[str, Past] = {}
         self.seq = 0
-        self.state: dict[str, Any] = {}
+        self.state: dict[str, Any] = dict(state or {})
+        self._kinds = kinds or {}
+        self._round = -1
+        self._since_round = False
         self.executions = 0
         self.tokens = 0
         self.cost = 0.0
@@ -218,6 +230,8 @@ class Journal:
         past = self.pasts.get(record.path)
         if past is None:
             past = self.pasts[record.path] = Past()
+        if self._round >= 0 or record.path.startswith(_FINALLY):
+            self._count_round(record.path)
         mark = record.mark
         if mark is Mark.DECIDED:
             past.decided = record
@@ -226,10 +240,22 @@ class Journal:
             past.attempts = record.attempt
             if record.seq > self.retry_base:
                 past.recent += 1
+                past.first = past.first or record.started
         past.last = record
         if mark is Mark.FAILED:
             past.failed = record.seq
         if mark is Mark.COMPLETED or mark is Mark.SKIPPED:
             past.end = record
             if record.saves is not None:
-                self.state.update(decode(record.saves))
+                reducing.fold(self.state, decode(record.saves), self._kinds)
+
+    def next_round(self) -> int:
+        """The round of `finally` that is due: the one begun last, unless the run went on after it."""
+        return self._round if self._round >= 0 and not self._since_round else self._round + 1
+
+    def _count_round(self, path: str) -> None:
+        if path.startswith(_FINALLY):
+            self._round = max(self._round, int(path[len(_FINALLY) :].partition("]")[0]))
+            self._since_round = False
+        else:
+            self._since_round = True

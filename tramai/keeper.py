@@ -42,12 +42,18 @@ class Keeper:
         self._interrupt = interrupt
         self._now = now
         self._audience = audience
+        self._cancelling = False
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="tramai-lease", daemon=True)
 
     def start(self) -> None:
         """Begin to renew."""
         self._thread.start()
+
+    def guard(self, interrupt: Interrupt) -> None:
+        """From now on stop this, and only for the loss of the lease: the run is being cancelled already."""
+        self._cancelling = True
+        self._interrupt = interrupt
 
     def stop(self) -> None:
         """Stop renewing; returns when the thread has ended."""
@@ -63,7 +69,7 @@ class Keeper:
     def _keep(self) -> None:
         while not self._over.wait(min(GLANCE, self._ttl / 3)):
             try:
-                if self._store.cancel_requested(self._lease.run_id):
+                if not self._cancelling and self._store.cancel_requested(self._lease.run_id):
                     self._interrupt.set("cancelled")
                 sent = time.monotonic()
                 if sent - self._renewed >= self._ttl / 3:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from . import deciding
 from .codec import encode
-from .interpreter import Blocked, Suspended
+from .outcomes import Blocked, Suspended
 
 if TYPE_CHECKING:
     from .host import StoreHost

@@ -8,7 +8,8 @@ from typing import Annotated
 import msgspec
 
 from .codec import sha256
-from .step import Context, StepError
+from .running import Context
+from .step import StepError
 
 Meta = msgspec.Meta
 

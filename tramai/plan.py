@@ -58,7 +58,7 @@ class Plan:
     @cached_property
     def nodes(self) -> dict[str, Node]:
         """Every step of the file by id."""
-        return {node.id: node for node in self.workflow.steps.walk()}
+        return {node.id: node for node in self.workflow.walk()}
 
     @cached_property
     def step_digests(self) -> dict[str, str]:
@@ -105,7 +105,11 @@ class Plan:
 
     def outline(self) -> tuple[Row, ...]:
         """Every step in order of the file, with its depth."""
-        return tuple(self._rows(self.workflow.steps, 0, None))
+        first, *others = self.workflow.blocks()
+        rows = [*self._rows(first[2], 0, None)]
+        for _, label, block in others:
+            rows += self._rows(block, 0, label)
+        return tuple(rows)
 
     def _rows(self, block: Block, depth: int, label: str | None) -> Iterator[Row]:
         for node in block:
@@ -121,15 +125,15 @@ class Plan:
                 column=column,
             )
             label = None
-            if isinstance(node.step, Control):
-                for _, name, inner in node.step.blocks():
-                    yield from self._rows(inner, depth + 1, name)
+            for _, name, inner in node.blocks():
+                yield from self._rows(inner, depth + 1, name)
 
 
 def _is_timed(node: Node) -> bool:
     """Whether its timeout must be watched from outside: children are watched by those who started them."""
     step = node.step
-    return node.timeout is not None and (isinstance(step, Control) or not (step.spawns or step.pure()))
+    timed = node.timeout is not None or node.deadline is not None
+    return timed and (isinstance(step, Control) or not (step.spawns or step.pure()))
 
 
 def load(path: str) -> Plan:
@@ -155,19 +159,25 @@ def _workflow(workflow: Workflow) -> dict[str, Json]:
         section = getattr(workflow, name)
         if section or (name == "permits" and section is not None):
             made[name] = plain(section)
-    made["steps"] = [step(node) for node in workflow.steps]
+    made["steps"] = plain(workflow.steps)
+    if workflow.catch:
+        made["catch"] = plain(workflow.catch)
+    if workflow.finally_ is not None:
+        made["finally"] = plain(workflow.finally_)
     return made
 
 
 def step(node: Node) -> dict[str, Json]:
     """The canonical form of one step, with everything inside it."""
     made: dict[str, Json] = {"id": node.id, node.verb: plain(node.step), "replay": str(node.replay)}
-    for name in ("when", "retry", "timeout", "output", "schema"):
+    for name in ("when", "retry", "timeout", "deadline", "output", "schema"):
         value = getattr(node, name)
         if value is not None:
             made[name] = plain(value)
     if node.save:
         made["save"] = plain(node.save)
+    if node.catch:
+        made["catch"] = plain(node.catch)
     if isinstance(node.verify, Node):
         made["verify"] = _asked(node.verify)
     elif node.verify is not None:

@@ -12,7 +12,7 @@ from .codec import decode, encode
 from .errors import NotFound, NotInThatState, UsageError
 from .expression import suggest
 from .inputs import bind
-from .interpreter import spell
+from .paths import spell
 from .plan import Plan
 from .portable import Bundle
 from .step import Block, Control, Node

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .codec import decode
-from .interpreter import StepFailed
-from .step import Retry, StepError, matches
+from .error_types import matches
+from .outcomes import StepFailed
+from .step import Retry, StepError
 from .store import Record
 
 FINAL = frozenset(("limit", "rejected", "cancelled", "expression", "refused"))

@@ -18,83 +18,29 @@ from .errors import LeaseLost
 from .event import Event, RunFinished, RunStarted
 from .expression import ExpressionError, render_text
 from .host import StoreHost
-from .interpreter import Blocked, Interpreter, StepFailed, Suspended, failure
+from .interpreter import Ended, Interpreter
 from .interrupt import Interrupt
 from .journal import Journal
 from .keeper import Keeper
+from .outcomes import Blocked, StepFailed, Suspended, failure
 from .patience import Patience
 from .plan import Plan
 from .redact import Redactor
+from .reducing import reducers
+from .results import Options, Result, exit_status, user
+from .scope import Steps
 from .step import StepError
 from .store import Change, Lease, Record, Run, Status, Store
 
 if TYPE_CHECKING:
     from .diff import Difference
 
-EXIT = {
-    "completed": 0,
-    "failed": 1,
-    "blocked": 5,
-    "rejected": 10,
-    "sleeping": 11,
-    "waiting": 11,
-    "cancelled": 12,
-    "interrupted": 130,
-}
-"""Exit status by how a run ended."""
 _BY_OPERATORS = (
     "run.rerun_of", "run.arriving", "run.arrived", "run.copied", "cancel.requested", "step.resolved", "gate.decided",
 )  # fmt: skip
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run is carried out; nothing here changes what it computes.
-
-    `wait`: delays up to this many seconds are waited for in the process, longer ones suspend the run.
-    `lease`: seconds a claim lasts; renewed every third of it. `logs`: folder for the output of children.
-    `interrupt` asks the run to stop after saving, `hurry` to end its children at once. `diagnostics` is called with a
-    `diagnostics.Diagnostic` for every fault: what is behind the fixed text that everybody else sees. `secrets` are
-    values in the place of the declared sources, which are then not looked at. `driver` makes the driver, from the plan
-    and the interrupt: a test's waits for nothing. `answer`, a `deciding.Answer`, is asked when only gates are open.
-    """
-
-    wait: float = 60.0
-    lease: float = 30.0
-    start_key: str | None = None
-    labels: tuple[str, ...] = ()
-    started_by: str | None = None
-    logs: str | None = None
-    cwd: str | None = None
-    run_id: str | None = None
-    interrupt: Any = None
-    hurry: Any = None
-    diagnostics: Any = None
-    secrets: Mapping[str, str] | None = None
-    driver: Any = None
-    answer: Any = None
-
-
-class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands after `run` or `resume`.
-
-    `status`: completed, failed, cancelled, sleeping, waiting, blocked or interrupted. `resumed` is False when nothing
-    had to be done. `error` is the record of the failed step.
-    """
-
-    run_id: str
-    status: str
-    exit_status: int
-    outputs: Json = None
-    error: dict[str, Any] | None = None
-    wake_at: float | None = None
-    resumed: bool = True
-
-
-def exit_status(status: str, error: Mapping[str, Any] | None) -> int:
-    """The exit status of the command for how a run ended."""
-    if status == "failed" and error is not None and error.get("type") == "rejected":
-        return EXIT["rejected"]
-    return EXIT.get(status, 1)
+_CANCELLED = {"type": "cancelled", "message": "the run was cancelled"}
 
 
 class Session:
@@ -127,11 +73,19 @@ class Session:
         base = run.retry_base
         if run.status in (Status.FAILED, Status.READY, Status.RUNNING) and records:
             base = max(record.seq for record in records)  # an operator said to go on: failed steps get new attempts
-        self.journal = Journal(store, lease, records, retry_base=base, now=clock.now, audience=audience)
+        declared = plan.workflow.state
+        self.journal = Journal(
+            store,
+            lease,
+            records,
+            retry_base=base,
+            now=clock.now,
+            audience=audience,
+            state={name: spec.initial for name, spec in declared.items()},
+            kinds=reducers(declared),
+        )
         self.journal.executions = run.step_executions
         self.journal.tokens, self.journal.cost = run.tokens, run.cost_usd
-        initial = {name: spec.initial for name, spec in plan.workflow.state.items()}
-        self.journal.state = {**initial, **self.journal.state}
         self.keeper = Keeper(
             store,
             lease,
@@ -184,14 +138,17 @@ class Session:
                 blocked = self._take_over()
                 if blocked is not None:
                     return blocked
+            if self.before.cancel_requested:
+                raise Interrupted("cancelled")
             patience = Patience(host, self.options.answer, user())
-            outputs = self.redactor.value(patience.carry(lambda: driver.run(self._steps(driver, host))))
+            ended = patience.carry(lambda: driver.run(self._steps(driver, host)))
+            outputs = self.redactor.value(ended.outputs)
             self.journal.cost = round(self.journal.cost, 9)
             try:
                 host.texts.caps.value(encode(outputs), outputs, "outputs")
             except StepError as error:
                 raise failure("outputs", "outputs", error) from None
-            return self._end("completed", outputs=outputs)
+            return self._end("completed", outputs=outputs, error=self.redactor.value(ended.error))
         except StepFailed as failed:
             return self._end("failed", error=failed.error)
         except Blocked as blocked:
@@ -200,7 +157,7 @@ class Session:
             status = "waiting" if suspended.waiting else "sleeping"
             return self._end(status, wake_at=suspended.until)
         except Interrupted as stop:
-            return self._stopped(stop.reason)
+            return self._stopped(self._tidy() if stop.reason == "cancelled" else stop.reason)
         except LeaseLost:
             self.interrupt.set("lease_lost")
             return self._stopped("lease_lost")
@@ -217,9 +174,43 @@ class Session:
         faults.diagnose(found, self.options.diagnostics, self.redactor, self.before.run_id)
         return found
 
-    async def _steps(self, driver: Driver, host: StoreHost) -> dict[str, Json]:
+    async def _steps(self, driver: Driver, host: StoreHost) -> Ended:
         try:
             return await Interpreter(host, self.plan.workflow).run(self._scope(host))
+        finally:
+            if isinstance(driver, Loop):
+                await self.journal.settle()
+
+    def _tidy(self) -> str:
+        """Run `finally` for a run that is being cancelled; why the claim ends: `cancelled`, or a lost lease.
+
+        The wish to cancel has done its work: what comes now is stopped only by its own time limits, by a second
+        Ctrl-C, or by the loss of the lease.
+        """
+        if self.plan.workflow.finally_ is None:
+            return "cancelled"
+        self.interrupt = Interrupt()
+        self.keeper.guard(self.interrupt)
+        driver = self._driver()
+        host = self._host(driver, time.monotonic())
+        try:
+            driver.run(self._closing(driver, host))
+        except Suspended:
+            self.journal.note("finally.unfinished", comment="a step of `finally` would have had to wait")
+        except Interrupted as stop:
+            return stop.reason
+        finally:
+            self.interrupt.close()
+        return "cancelled"
+
+    async def _closing(self, driver: Driver, host: StoreHost) -> None:
+        interpreter = Interpreter(host, self.plan.workflow)
+        scope = {**self._scope(host), "steps": Steps()}
+        try:
+            await interpreter.restore(scope)
+            failed = await interpreter.close(scope, "cancelled", dict(_CANCELLED))
+            if failed is not None:
+                self.journal.note("finally.failed", data=encode(self.redactor.value(failed.error)))
         finally:
             if isinstance(driver, Loop):
                 await self.journal.settle()
@@ -353,7 +344,7 @@ class Session:
 
     def _stopped(self, reason: str) -> Result:
         if reason == "cancelled":
-            return self._end("cancelled", error={"type": "cancelled", "message": "the run was cancelled"})
+            return self._end("cancelled", error=dict(_CANCELLED))
         if reason == "lease_lost":
             self.audience.signal("lease.conflict", owner=self.journal.lease.owner, code=LeaseLost.code)
             error = {"type": "lease_lost", "message": "the lease was lost: another runner may own the run now"}
@@ -388,13 +379,3 @@ def ran_before(store: Store, run: Run, records: Sequence[Record]) -> float:
             start = at
         last = at
     return total + last - start
-
-
-def user() -> str:
-    """Who is doing this: the login name, empty where it cannot be known."""
-    try:
-        import pwd
-
-        return pwd.getpwuid(os.getuid()).pw_name
-    except (ImportError, KeyError, OSError):
-        return os.environ.get("USER", "")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
 
-from .asking import Decision, Question
 from .codec import Json
 from .duration import Duration
 from .errors import Pointer
-from .expression import Condition, Expression, Template, Value
-from .interrupt import Interrupt
+from .expression import Condition, Value
 
 if TYPE_CHECKING:
-    from .permits import Permits
-
-T = TypeVar("T")
+    from .running import Context, Known, Walk
 
 
 class Replay(StrEnum):
@@ -45,6 +41,13 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             examples=[["timeout", "http.5xx"]],
         ),
     ] = ()
+    when: Annotated[
+        Condition | None,
+        Meta(
+            description="Only while this is true of the `error` is it tried again.",
+            examples=["${{ error.exit_code == 75 }}"],
+        ),
+    ] = None
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -53,6 +56,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
+    executions: int = 0
+    """Steps that a called workflow has started."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -98,25 +103,6 @@ class Finding(msgspec.Struct, frozen=True):
     """Settings that would mend it, where that is mechanical: new values, and keys to add to a mapping."""
 
 
-ERROR_TYPES = [
-    "timeout",
-    "network",
-    "rate_limited",
-    "auth",
-    "exit",
-    "invalid_output",
-    "limit",
-    "cancelled",
-    "rejected",
-    "unknown_outcome",
-    "expression",
-    "refused",
-    "truncated",
-    "http",
-]
-"""First words of the closed error types; `http.404`, `http.4xx`, `exit.3` refine them, plugins add `plugin.*`."""
-
-
 class StepError(Exception):
     """A failed attempt: `type` is one of the closed error types, `details` go into the `error` record.
 
@@ -142,165 +128,6 @@ class StepError(Exception):
         super().__init__(message)
 
 
-def matches(error_type: str, patterns: Sequence[str]) -> bool:
-    """Whether an error type is one of these (`retry.on`, `catch.on`).
-
-    A word covers what refines it (`exit`: `exit.3`; `http`: `http.404`), `http.4xx` a class of statuses, `plugin.*`
-    whatever follows. `rate_limited` covers `http.429`, `auth` covers `http.401` and `http.403`.
-    """
-    return any(_covers(pattern, error_type) for pattern in patterns)
-
-
-_ALSO = {"rate_limited": ("http.429",), "auth": ("http.401", "http.403")}
-
-
-def _covers(pattern: str, error_type: str) -> bool:
-    if pattern == error_type or error_type in _ALSO.get(pattern, ()):
-        return True
-    if pattern.endswith(".*"):
-        return error_type.startswith(pattern[:-1])
-    if pattern.startswith("http.") and pattern.endswith("xx"):
-        return error_type.startswith(pattern[:-2]) and len(error_type) == len(pattern)
-    return error_type.startswith(pattern + ".")
-
-
-class Context(Protocol):
-    """What a running leaf step sees of its run."""
-
-    run_id: str
-    workflow: str
-    path: str
-    attempt: int
-    policy: Replay
-    """What the step's attempts allow, `replay:` included."""
-    cwd: str
-    """Folder in which the run was started: relative paths of children start here."""
-    folder: str | None
-    """Folder of the workflow file, None when it has none."""
-    deadline: float | None
-    """`time.monotonic()` instant at which the attempt must be over."""
-    env: Mapping[str, str]
-    """The workflow's `env`, rendered."""
-    permits: tuple[Permits, ...]
-    """The workflow's `permits` and those of its callers: each of them must allow what is reached for."""
-    interrupt: Interrupt
-    hidden: tuple[bytes, ...]
-    """Values that must not reach a log file."""
-    hurry: Interrupt
-    """Set when children are to be killed at once, without the time they are given otherwise."""
-
-    @property
-    def idempotency_key(self) -> str:
-        """The same on every attempt and resume of this step."""
-        ...
-
-    @property
-    def log_path(self) -> str | None:
-        """File for everything a child writes, owner-only; None when the run keeps no logs."""
-        ...
-
-    def text(self, source: Template) -> str:
-        """Render to text (None is an error, lists and maps become JSON)."""
-        ...
-
-    def value(self, source: Expression | Template | Value) -> Any:
-        """Render to a native JSON value."""
-        ...
-
-    def test(self, condition: Condition) -> bool:
-        """Evaluate a condition; anything but a real boolean is an error."""
-        ...
-
-    def now(self) -> float:
-        """Wall time, epoch seconds, from the run's clock."""
-        ...
-
-    async def once(self, make: Callable[[], Json]) -> Any:
-        """The value `make` gave the first time this step ran: journaled, the same on every attempt and resume."""
-        ...
-
-    async def decision(self, make: Callable[[], Question]) -> tuple[Question, Decision | None]:
-        """What people decided on a question, None while it is open.
-
-        `make` is called when it is asked: the first time, and again after an attempt that failed by it.
-        """
-        ...
-
-    async def blocking(self, work: Callable[[], T], *, grace: float = 60.0) -> T:
-        """Run blocking code that watches `self.interrupt`: in place when nothing else can run, else on a thread.
-
-        When the attempt is cancelled the interrupt is set and the code has `grace` seconds to end by itself.
-        """
-        ...
-
-    def output(self, stream: str, text: str) -> None:
-        """Show a piece of a child's output to whoever watches (redacted, lossy)."""
-        ...
-
-    def signal(self, name: str, **attributes: str | int | float | None) -> None:
-        """Tell those who listen what happened: `shell.completed` with ids, counts, sizes, codes or digests, no more."""
-        ...
-
-
-class Walk(Protocol):
-    """What a control verb sees: its own place, and the means to run blocks."""
-
-    path: str
-    limit: int
-    """The workflow's `limits.max_parallel_branches`."""
-
-    def value(self, source: Expression | Template | Value) -> Any:
-        """Render to a native JSON value."""
-        ...
-
-    def test(self, condition: Condition) -> bool:
-        """Evaluate a condition; anything but a real boolean is an error."""
-        ...
-
-    async def once(self, make: Callable[[], Json]) -> Any:
-        """The value `make` gave the first time: journaled, the same after every resume."""
-        ...
-
-    async def block(self, block: Block, *, key: str, names: Mapping[str, Json], visible: bool) -> dict[str, Json]:
-        """Run a block in order: `{id: output}`. `visible`: its steps may be read after the container."""
-        ...
-
-    def value_with(self, source: Expression | Template | Value, names: Mapping[str, Any]) -> Any:
-        """Render with further names in scope."""
-        ...
-
-    async def fan_out(
-        self, jobs: Sequence[Job], *, window: int, fail_fast: bool, collect: bool, in_order: bool = False
-    ) -> tuple[list[dict[str, Json]], int]:
-        """Run a block per job, at most `window` at once, in order of start and of result; and how many failed.
-
-        A failed job raises after its siblings ended (`fail_fast`: after cancelling them), or with `collect`
-        leaves `{"error": {…}}` in its place. A suspended job stops no sibling, but with `in_order` nothing starts
-        after it.
-        """
-        ...
-
-
-class Job(msgspec.Struct, frozen=True):
-    """One branch or item of a fan-out."""
-
-    key: str
-    block: Block
-    names: dict[str, Any]
-
-
-class Known(Protocol):
-    """What a verb may ask before the run, to say the shape of its output; `{}` is a value of which nothing is known."""
-
-    def value(self, source: Template | Value) -> dict[str, Any]:
-        """A JSON Schema of what a setting will be evaluated to."""
-        ...
-
-    def block(self, block: Block) -> dict[str, Any]:
-        """A JSON Schema of `{id: output}` of a block."""
-        ...
-
-
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of one verb. The file is named as the verb, the class as the file."""
 
@@ -313,6 +140,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Starts child processes."""
     sinks: ClassVar[frozenset[str]] = frozenset()
     """Fields in which a secret may stand."""
+    timed: ClassVar[bool] = True
+    """An attempt may be given a `timeout`."""
     answers: ClassVar[bool] = True
     """Gives its result in one go, so that `verify` may ask it."""
 
@@ -377,35 +206,13 @@ class Control(Step, frozen=True, kw_only=True):
         """Whether steps inside may be read after the container (through `default` or `.status`)."""
         return False
 
+    def closing(self) -> Mapping[str, Pointer]:
+        """Fields that are evaluated at the end of one of its blocks, and so see the steps inside."""
+        return {}
+
     async def walk(self, walk: Walk) -> Any:
         """Run the blocks; the full record (`result`)."""
         raise NotImplementedError
-
-
-class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """A step in its place: the common keys around one verb's settings."""
-
-    id: str
-    verb: str
-    step: Step
-    at: Pointer
-    """Where the step stands in the document."""
-    description: str | None = None
-    when: Condition | None = None
-    retry: Retry | None = None
-    timeout: Duration | None = None
-    output: Value | None = None
-    schema: dict[str, Any] | None = None
-    save: dict[str, Value] = {}
-    replay_as: Replay | None = None
-    """The `replay:` key."""
-    verify: Condition | Node | None = None
-    """What tells whether an attempt had happened: a condition, or the verb that is asked."""
-
-    @property
-    def replay(self) -> Replay:
-        """What a crashed attempt allows."""
-        return self.replay_as or self.step.replay()
 
 
 class Block:
@@ -426,11 +233,72 @@ class Block:
         """Every node, those inside control verbs included, in order of the file."""
         for node in self.nodes:
             yield node
-            if isinstance(node.step, Control):
-                for _, _, block in node.step.blocks():
-                    yield from block.walk()
+            for _, _, block in node.blocks():
+                yield from block.walk()
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """A list of steps."""
         return {"type": "array", "items": {"$ref": "#/$defs/step"}}
+
+
+class Catch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to do about an error instead of failing. The first clause that fits is taken."""
+
+    on: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Only errors of these types; all but `rejected`, if none are named.",
+            examples=[["timeout", "http.404"]],
+        ),
+    ] = ()
+    when: Annotated[
+        Condition | None,
+        Meta(description="Only while this is true of the `error`.", examples=["${{ error.exit_code == 2 }}"]),
+    ] = None
+    do: Annotated[Block | None, Meta(description="Steps to run; they see the `error`.")] = None
+    output: Annotated[
+        Value | None,
+        Meta(description="The output in place of the failed one; default: that of `do`.", examples=[{"results": []}]),
+    ] = None
+
+
+def handlers(clauses: Sequence[Catch]) -> tuple[tuple[Pointer, str, Block], ...]:
+    """The blocks of `catch` clauses, as `Node.blocks` gives them."""
+    return tuple(
+        (("catch", index, "do"), "catch", clause.do) for index, clause in enumerate(clauses) if clause.do is not None
+    )
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A step in its place: the common keys around one verb's settings."""
+
+    id: str
+    verb: str
+    step: Step
+    at: Pointer
+    """Where the step stands in the document."""
+    description: str | None = None
+    when: Condition | None = None
+    retry: Retry | None = None
+    timeout: Duration | None = None
+    deadline: Duration | None = None
+    catch: tuple[Catch, ...] = ()
+    output: Value | None = None
+    schema: dict[str, Any] | None = None
+    save: dict[str, Value] = {}
+    replay_as: Replay | None = None
+    """The `replay:` key."""
+    verify: Condition | Node | None = None
+    """What tells whether an attempt had happened: a condition, or the verb that is asked."""
+
+    @property
+    def replay(self) -> Replay:
+        """What a crashed attempt allows."""
+        return self.replay_as or self.step.replay()
+
+    def blocks(self) -> tuple[tuple[Pointer, str, Block], ...]:
+        """Every block in it: its pointer below the step, a label for people, the block."""
+        inside = self.step.blocks() if isinstance(self.step, Control) else ()
+        found = tuple(((self.verb, *at), label, block) for at, label, block in inside)
+        return (*found, *handlers(self.catch))

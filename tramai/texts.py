@@ -7,7 +7,7 @@ from typing import Any
 
 from .caps import MAX_VALUE, Caps
 from .codec import Json, NotJson, encode
-from .interpreter import StepFailed
+from .outcomes import StepFailed
 from .redact import Redactor
 from .step import StepError
 
@@ -35,7 +35,7 @@ class Texts:
     def saves(self, saves: Mapping[str, Json]) -> str:
         """The text of what a step saves, once the state has room for it."""
         texts = {name: self.value(value, f"state.{name}") for name, value in sorted(saves.items())}
-        sizes = {name: len(text) for name, text in texts.items()}
+        sizes = {name: self.caps.grown(name, len(text)) for name, text in texts.items()}
         self.caps.state(sizes)
         self.caps.saved(sizes)
         return "{" + ",".join(f"{self._redactor.json(encode(name))}:{text}" for name, text in texts.items()) + "}"

@@ -11,7 +11,9 @@ from .context import StepContext
 from .driver import Interrupted
 from .duration import Duration
 from .expression import ExpressionError, test
-from .interpreter import Blocked, View, finish, meet
+from .finishing import finish, meet
+from .outcomes import Blocked
+from .scope import View
 from .step import Done, Node, Replay, StepError
 from .store import Mark, Record
 

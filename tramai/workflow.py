@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterable, Iterator
 
 from . import build, check, document, schema
-from .build import Unbuildable
+from ._strict import Unbuildable
 from .codec import decode
 from .definition import Limits, SecretSource, StateSpec, Workflow
 from .document import Document

@@ -257,8 +257,8 @@ MUTATIONS = (
     Mutation(
         "engine: `started` is recorded before an effect",
         "tramai/host.py",
-        "            await self.durable(pure=False)\n        ctx = StepContext",
-        "        ctx = StepContext",
+        "            await self.durable(pure=False)\n        left = None",
+        "        left = None",
         ("tests/crash/test_mid_step.py", "-k", "blocks_the_run"),
     ),
     Mutation(
@@ -270,7 +270,7 @@ MUTATIONS = (
     ),
     Mutation(
         "engine: a step waits until its end is durable",
-        "tramai/host.py",
+        "tramai/bookkeeping.py",
         "        self.journal.add(record)\n        await self.durable(pure=pure)\n",
         "        self.journal.add(record)\n",
         ("tests/engine", "tests/crash", "-k", "durable or killed or commit or before_an_effect"),
@@ -312,7 +312,7 @@ MUTATIONS = (
     ),
     Mutation(
         "engine: the idempotency key is the same on every attempt",
-        "tramai/host.py",
+        "tramai/bookkeeping.py",
         'f"{self.run_id}\\0{path}"',
         'f"{self.run_id}\\0{path}{self._fence}"',
         ("tests/faults/test_stopped.py", "-k", "no_child and file"),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ..definition import declared
-from ..errors import Problem
+from ..errors import Pointer, Problem
 from ..expression import Use
 from ..step import Node
 from . import shapes
@@ -88,7 +88,7 @@ class _Judge:
         }
         inputs = declared(scene.workflow.inputs)
         self.optional = {name for name, spec in inputs.items() if spec.optional and spec.default is msgspec.UNSET}
-        self.loops = {name for entry in scene.entries for link in entry.chain for name in _binds(link.container)}
+        self.loops = {name for entry in scene.entries for link in entry.chain for name in _binds(link)}
 
     def use(self, use: Use, field: Field) -> Found | None:
         root = str(use.path[0])
@@ -101,7 +101,9 @@ class _Judge:
         if root in self.sections:
             return self.section(root, use)
         if root == "run":
-            return self.member(use, OF_RUN)
+            return self.member(use, (*OF_RUN, "status") if _area(field) == ("finally",) else OF_RUN)
+        if root == "error" and _fails(field):
+            return None
         if root == "result" and field.area in ("output", "save") and field.entry is not None:
             return None
         if root == "attempt" and _verifies(field):
@@ -136,7 +138,8 @@ class _Judge:
         if root == "attempt":
             return "TRM210", "`attempt` is known only in `verify`", "the number of the claim is run.attempt"
         if root == "error":
-            return "TRM210", "`error` is not known here", "the error of a step is steps.<id>.error"
+            where = "in `catch`, in `finally` and in `retry.when`"
+            return "TRM210", f"`error` is known only {where}", "the error of a step is steps.<id>.error"
         if root in self.loops:
             return "TRM210", f"`{root}` is known only inside its loop", None
         known = [*ROOTS, *_bound(field)]
@@ -176,11 +179,29 @@ class _Judge:
             hint = "its own record is `result` here" if own and not reader.asks else "a step cannot read itself"
             return "TRM204", f"step `{id}` is not over yet where it is read", hint
         chain = reader.chain if reader is not None else ()
-        if any(link.container is target.node for link in chain):
+        if target.area != _area(field):
+            return self.elsewhere(target, chain, use, _area(field))
+        around = next((link for link in chain if link.container is target.node), None)
+        if around is not None and around.caught:
+            return "TRM204", f"step `{id}` has failed where its `catch` stands", "what is known of it is in `error`"
+        if around is not None:
             return "TRM204", f"step `{id}` is not over yet: this stands inside it", "read it in a step after it"
         if reader is not None and target.order > reader.order:
             return "TRM204", f"step `{id}` comes later", "only steps before this one have a value: move one of them"
         return self.sight(target, chain, use)
+
+    def elsewhere(self, target: Entry, chain: tuple[Link, ...], use: Use, area: Pointer) -> Found | None:
+        """Whether a step is seen from another part of the workflow: from its `catch`, its `finally`, its outputs."""
+        id = target.node.id
+        if target.area == ("finally",):
+            return "TRM204", f"step `{id}` stands in `finally`, which comes last", "move it to `steps`"
+        if target.area[0] == "catch":
+            return "TRM204", f"step `{id}` is seen only in the `catch` that it stands in", None
+        found = self.sight(target, chain, use)
+        if found is not None or use.guarded or use.path[2:3] in (("status",), ("error",)):
+            return found
+        reason = f"step `{id}` may not have run when `{area[0]}` does"
+        return "TRM205", reason, "say what then: … | default(…), or ask for .status"
 
     def sight(self, target: Entry, chain: tuple[Link, ...], use: Use) -> Found | None:
         """Whether an earlier step is seen from another place in the tree."""
@@ -189,9 +210,15 @@ class _Judge:
         if shared < len(target.chain) and shared < len(chain):
             one, other = target.chain[shared], chain[shared]
             if one.container is other.container:
-                return "TRM204", f"step `{id}` is in another block of `{one.container.id}`", _apart(one.container)
+                hint = _apart(one.container)
+                if other.caught and not one.caught:
+                    hint = "what failed has no outputs: what is known of it is in `error`"
+                return "TRM204", f"step `{id}` is in another block of `{one.container.id}`", hint
         inner = target.chain[shared:]
         for link in inner:
+            if link.caught:
+                hint = f"give the clause an `output`, and read steps.{link.container.id}.output"
+                return "TRM204", f"step `{id}` is seen only in the `catch` of `{link.container.id}`", hint
             if not _visible(link.container):
                 hint = f"read the output of the whole: steps.{link.container.id}.output"
                 return "TRM204", f"step `{id}` is seen only inside `{link.container.id}`", hint
@@ -205,7 +232,25 @@ def _verifies(field: Field) -> bool:
     return field.area == "verify" or (field.entry is not None and field.entry.asks)
 
 
-def _binds(node: Node) -> tuple[str, ...]:
+def _area(field: Field) -> Pointer:
+    """The part of the workflow that a field belongs to."""
+    return field.entry.area if field.entry is not None else field.part or ("steps",)
+
+
+def _fails(field: Field) -> bool:
+    """Whether a field is evaluated because something has failed, or at the end in any case."""
+    if field.area in ("retry", "catch") or _area(field) != ("steps",):
+        return True
+    return field.entry is not None and any(link.caught for link in field.entry.chain)
+
+
+def _binds(link: Link) -> tuple[str, ...]:
+    """The names that a block sees because of what it stands in."""
+    return () if link.caught else binds_of(link.container)
+
+
+def binds_of(node: Node) -> tuple[str, ...]:
+    """The names that a step gives to its blocks."""
     binds = getattr(node.step, "binds", None)
     return binds() if binds is not None else ()
 
@@ -220,9 +265,9 @@ def _bound(field: Field) -> frozenset[str]:
     entry = field.entry
     if entry is None:
         return frozenset()
-    found = {name for link in entry.chain for name in _binds(link.container)}
+    found = {name for link in entry.chain for name in _binds(link)}
     if field.area == entry.node.verb and field.name in PER_ITEM:
-        found.update(_binds(entry.node))
+        found.update(binds_of(entry.node))
     return frozenset(found)
 
 

@@ -24,14 +24,25 @@ class Link(msgspec.Struct, frozen=True):
 
     container: Node
     block: Pointer
+    """Where the block stands in the container: `("branch", "cases", "red")`, `("catch", 0, "do")`."""
+
+    @property
+    def caught(self) -> bool:
+        """Whether it is the block of a `catch`: it runs after the container has failed."""
+        return self.block[0] == "catch"
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A step with its place among the others: `order` counts in order of the file, `chain` starts outside."""
+    """A step with its place among the others: `order` counts in order of the file, `chain` starts outside.
+
+    `area` is the part of the workflow it stands in: `("steps",)`, `("catch", 0)`, `("finally",)`. What reads at the
+    beginning or the end of a block has an order between those of the steps.
+    """
 
     node: Node
-    order: int
+    order: float
     chain: tuple[Link, ...]
+    area: Pointer = ("steps",)
     asks: bool = False
     """It is what the `verify` of a step asks, in the place of that step."""
 
@@ -53,6 +64,8 @@ class Field(msgspec.Struct, frozen=True):
     area: str
     name: str
     entry: Entry | None
+    part: Pointer = ()
+    """For the workflow's own keys: the part of the workflow whose end it is, as in `Entry.area`."""
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -76,25 +89,39 @@ class Scene:
         self.shapes: Any = None
         self._suggested: dict[str, str | None] = {}
         self._blamed: dict[Pointer, list[int]] = {}
-        self._lay_out(workflow.steps, ())
+        self._edges: dict[tuple[int, Pointer, bool], Entry] = {}
+        for at, _, block in workflow.blocks():
+            self._lay_out(block, (), at[:2])
 
-    def _lay_out(self, block: Block, chain: tuple[Link, ...]) -> None:
+    def _lay_out(self, block: Block, chain: tuple[Link, ...], area: Pointer) -> None:
         for node in block:
-            entry = Entry(node, len(self.entries), chain)
+            entry = Entry(node, len(self.entries), chain, area)
             self.entries.append(entry)
             self.steps.setdefault(node.id, entry)
             if isinstance(node.verify, Node):
-                self.asked.append(Entry(node.verify, entry.order, chain, asks=True))
+                self.asked.append(Entry(node.verify, entry.order, chain, area, asks=True))
             if isinstance(node.step, Opaque):
                 self.hidden.update(node.step.ids)
-            elif isinstance(node.step, Control):
-                for at, _, inner in node.step.blocks():
-                    self._lay_out(inner, (*chain, Link(node, at)))
+            for at, _, inner in node.blocks():
+                within = (*chain, Link(node, at))
+                for after in (False, True):
+                    self._edges[id(node), at, after] = Entry(node, len(self.entries) - 0.5, within, area)
+                    if not after:
+                        self._lay_out(inner, within, area)
+
+    def edge(self, entry: Entry, block: Pointer, *, after: bool) -> Entry:
+        """What reads at the beginning or at the end of a block of a step."""
+        found = self._edges.get((id(entry.node), block, after))
+        return found or Entry(entry.node, entry.order + 0.5, (*entry.chain, Link(entry.node, block)), entry.area)
 
     @cached_property
     def findings(self) -> tuple[tuple[Node, Finding], ...]:
         """What the verbs find wrong with their own settings."""
         return tuple((entry.node, finding) for entry in self.running for finding in entry.node.step.check())
+
+    @cached_property
+    def _places(self) -> dict[Pointer, Entry]:
+        return {entry.node.at: entry for entry in self.entries}
 
     @cached_property
     def running(self) -> tuple[Entry, ...]:
@@ -127,7 +154,11 @@ class Scene:
         for area in ("env", "outputs"):
             for name, thing in getattr(self.workflow, area).items():
                 if thing is not None:
-                    yield Field(thing, (area, name), area, "", None)
+                    yield Field(thing, (area, name), area, "", None, ("steps",))
+        for index, clause in enumerate(self.workflow.catch):
+            for name, handler in (("when", clause.when), ("output", clause.output)):
+                if handler is not None:
+                    yield Field(handler, ("catch", index, name), "catch", name, None, ("catch", index))
         for entry in self.running:
             if not entry.opaque:
                 yield from self._of_step(entry)
@@ -142,10 +173,20 @@ class Scene:
             yield Field(value, (*node.at, "save", name), "save", "", entry)
         if isinstance(node.verify, Template):
             yield Field(node.verify, (*node.at, "verify"), "verify", "", entry)
+        if node.retry is not None and node.retry.when is not None:
+            yield Field(node.retry.when, (*node.at, "retry", "when"), "retry", "when", entry)
+        for index, clause in enumerate(node.catch):
+            for name, handler in (("when", clause.when), ("output", clause.output)):
+                if handler is not None:
+                    reader = self.edge(entry, ("catch", index, "do"), after=name == "output")
+                    yield Field(handler, (*node.at, "catch", index, name), "catch", name, reader)
         at = (*node.at, node.verb)
         scalar = node.step.scalar if self._is_scalar(at) else None
+        closing = node.step.closing() if isinstance(node.step, Control) else {}
         for name, shown in fields_of(type(node.step), "tramai."):
             place = at if shown == scalar else (*at, shown)
+            if shown in closing:
+                entry = self.edge(entry, (node.verb, *closing[shown]), after=True)
             for pointer, thing in _things(getattr(node.step, name), place):
                 yield Field(thing, pointer, node.verb, shown, entry)
 
@@ -163,7 +204,22 @@ class Scene:
         """The place of a value or of its key; None without a file."""
         if self.document is None:
             return None
-        return self.document.position(pointer, key=key)  # type: ignore[no-any-return]
+        return self.document.position(self.origin(pointer), key=key)  # type: ignore[no-any-return]
+
+    def origin(self, pointer: Pointer) -> Pointer:
+        """Where a setting is written: in the step, or among the `defaults` of its verb."""
+        presets = self.workflow.defaults
+        if not presets or self.document is None or self.document.node(pointer) is not None:
+            return pointer
+        for length in range(len(pointer) - 1, 0, -1):
+            entry, rest = self._places.get(pointer[:length]), pointer[length:]
+            if entry is None:
+                continue
+            preset = presets.get(entry.node.verb, {})
+            if rest[0] == entry.node.verb and rest[1:2] and rest[1] in preset:
+                return ("defaults", *rest)
+            return ("defaults", entry.node.verb, *rest) if rest[0] in preset else pointer
+        return pointer
 
     def problem(
         self,
@@ -179,6 +235,7 @@ class Scene:
         fix: tuple[dict[str, object], ...] | None = None,
     ) -> Problem:
         """A problem at a value, at its key, or at a `range` of characters inside it."""
+        pointer = self.origin(pointer)
         position = self.place(pointer, key=key)
         if range is not None and self.document is not None:
             position = self.document.inside(pointer, *range)

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from .. import caps, size
+from ..error_types import ERROR_TYPES
 from ..errors import Pointer, Problem
 from ..expression import Expression
-from ..step import ERROR_TYPES, Control, Node
+from ..step import Control, Node
 from . import _rewrites, algebra, shapes
 from .references import ROOTS
 from .scene import Entry, Field, Scene
@@ -41,14 +42,16 @@ def times(scene: Scene) -> Iterator[Problem]:
     """A timeout leaves some time."""
     places: list[tuple[Pointer, float | None]] = [(("limits", "timeout"), scene.workflow.limits.timeout)]
     places.extend(((*entry.node.at, "timeout"), entry.node.timeout) for entry in scene.running)
+    places.extend(((*entry.node.at, "deadline"), entry.node.deadline) for entry in scene.entries)
     for at, seconds in places:
         if seconds is not None and seconds <= 0:
-            yield scene.problem("TRM350", "a timeout of 0 leaves no time", at, hint="take it out for no limit")
+            yield scene.problem("TRM350", f"a {at[-1]} of 0 leaves no time", at, hint="take it out for no limit")
     for entry in scene.entries:
-        if entry.node.timeout is not None and entry.node.verb in _UNTIMED:
-            verb, at = entry.node.verb, (*entry.node.at, "timeout")
-            message = f"a `{verb}` takes no `timeout`"
-            yield scene.problem("TRM360", message, at, hint=f"take it out: {_UNTIMED[verb]}", key=True)
+        verb = entry.node.verb
+        for name in ("timeout", "deadline"):
+            if getattr(entry.node, name) is not None and verb in _UNTIMED:
+                message, hint = f"a `{verb}` takes no `{name}`", f"take it out: {_UNTIMED[verb]}"
+                yield scene.problem("TRM360", message, (*entry.node.at, name), hint=hint, key=True)
 
 
 def sizes(scene: Scene) -> Iterator[Problem]:
@@ -66,6 +69,11 @@ def retries(scene: Scene) -> Iterator[Problem]:
     for entry in scene.entries:
         retry, at = entry.node.retry, (*entry.node.at, "retry")
         if retry is None:
+            continue
+        if isinstance(entry.node.step, Control):
+            message = f"a `{entry.node.verb}` takes no `retry`: what has ended inside it would have to run again"
+            hint = "put it on the steps inside, or put them into a `repeat`"
+            yield scene.problem("TRM365", message, at, hint=hint, key=True)
             continue
         bounds: tuple[tuple[str, float, float, float, str], ...] = (
             ("max_attempts", retry.max_attempts, 1, 1000, "it counts every attempt, the first included"),
@@ -87,6 +95,30 @@ def retries(scene: Scene) -> Iterator[Problem]:
         for index, name in enumerate(retry.on):
             if not _is_error_type(name):
                 yield _unknown_type(scene, name, (*at, "on", index))
+
+
+def catches(scene: Scene) -> Iterator[Problem]:
+    """Clauses that catch errors there are, and say what is done about them."""
+    places = [((*entry.node.at, "catch"), entry.node.catch) for entry in scene.entries]
+    for at, clauses in (*places, (("catch",), scene.workflow.catch)):
+        everything = None
+        for index, clause in enumerate(clauses):
+            here = (*at, index)
+            if clause.do is None and clause.output is None:
+                message = "a `catch` that neither does nor gives anything"
+                hint = "add `output` (the value in place of the failed one; `${{ none }}` for none) or `do`"
+                yield scene.problem("TRM366", message, here, hint=hint)
+            if clause.do is not None and not clause.do.nodes:
+                yield scene.problem("TRM346", "`do` has no steps", (*here, "do"), hint="add a step, or remove it")
+            for place, name in enumerate(clause.on):
+                if not _is_error_type(name):
+                    yield _unknown_type(scene, name, (*here, "on", place))
+            if everything is not None:
+                message = "this `catch` is never asked: the one before it takes every error"
+                related = (((*at, everything), "takes every error"),)
+                yield scene.problem("TRM367", message, here, hint="put it first, or remove it", related=related)
+            elif not clause.on and clause.when is None:
+                everything = index
 
 
 _REFINED = re.compile(r"http\.([1-5]xx|[1-5]\d\d)|exit\.(\d{1,3})|plugin\.(\*|[\w.]+)", re.ASCII)
@@ -124,7 +156,7 @@ def _bad_name(name: str, entry: Entry) -> str | None:
         return "the name is taken"
     for link in entry.chain:
         step = link.container.step
-        if isinstance(step, Control) and name in step.binds():
+        if isinstance(step, Control) and not link.caught and name in step.binds():
             return f"it would hide the item of `{link.container.id}`"
     return None
 

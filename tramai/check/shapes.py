@@ -137,7 +137,7 @@ class Shapes:
         """The shape of a loop's own name."""
         entry = field.entry
         assert entry is not None
-        around = [link.container for link in entry.chain]
+        around = [link.container for link in entry.chain if not link.caught]
         if field.area == entry.node.verb and field.name in PER_ITEM:
             around.append(entry.node)
         for node in reversed(around):

@@ -8,6 +8,8 @@ from typing import Any
 
 from msgspec import UNSET
 
+from .. import reducing
+from ..paths import is_aside
 from ..store import Mark, Note, Record
 from ._documents import Attempt, Happening, StepView
 from ._standing import Standing
@@ -26,7 +28,8 @@ def steps(records: Sequence[Record], standing: Standing) -> list[StepView]:
     """Every path in the order in which it was first touched; those without an end stand as their run lets them."""
     paths: dict[str, list[Record]] = {}
     for record in records:
-        paths.setdefault(record.path, []).append(record)
+        if not is_aside(record.path):
+            paths.setdefault(record.path, []).append(record)
     return [_step(path, found, standing.of_open_step(path)) for path, found in paths.items()]
 
 
@@ -36,16 +39,21 @@ def _step(path: str, records: list[Record], open_as: str) -> StepView:
     end = next((record for record in told if record.mark is Mark.COMPLETED), None)
     attempts: dict[int, list[Record]] = {}
     for record in told:
-        if record.mark is not Mark.SKIPPED:
+        # That a `catch` took care of a failure makes the attempt no less failed.
+        if record.mark is not Mark.SKIPPED and not (_recovers(record) and record.attempt in attempts):
             attempts.setdefault(record.attempt, []).append(record)
     return StepView(
         path=path,
         id=id_of(path),
         verb=last.verb,
-        status=_STATUS.get(last.mark, open_as),
+        status="recovered" if _recovers(last) else _STATUS.get(last.mark, open_as),
         output=json.loads(end.value) if end is not None and end.value is not None else None,
         attempts=[_attempt(number, found, open_as) for number, found in sorted(attempts.items())],
     )
+
+
+def _recovers(record: Record) -> bool:
+    return record.mark is Mark.COMPLETED and record.error is not None
 
 
 def _attempt(number: int, records: list[Record], open_as: str) -> Attempt:
@@ -68,12 +76,13 @@ def _attempt(number: int, records: list[Record], open_as: str) -> Attempt:
     )
 
 
-def state(initial: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
-    """What `state` holds after these records."""
-    found = dict(initial)
+def state(declared: Mapping[str, Any], records: Sequence[Record]) -> dict[str, Any]:
+    """What `state` holds after these records, as its canonical form declares it."""
+    found = {name: spec.get("initial") for name, spec in declared.items()}
+    kinds = {name: spec["reduce"] for name, spec in declared.items() if "reduce" in spec}
     for record in records:
         if record.mark is Mark.COMPLETED and record.saves is not None:
-            found.update(json.loads(record.saves))
+            reducing.fold(found, json.loads(record.saves), kinds)
     return found
 
 

@@ -62,7 +62,7 @@ def view_of(store: Store, run: Run) -> RunView:
         file=run.file,
         cwd=run.cwd,
         inputs=json.loads(run.inputs),
-        state=_fold.state(_initial(store, run), records),
+        state=_fold.state(_declared(store, run), records),
         outputs=json.loads(run.outputs) if run.outputs is not None else None,
         error=json.loads(run.error) if run.error is not None else None,
         labels=[*run.labels],
@@ -79,13 +79,12 @@ def view_of(store: Store, run: Run) -> RunView:
     )
 
 
-def _initial(store: Store, run: Run) -> dict[str, Any]:
-    """What `state` starts from; a run whose definition is damaged can still be shown."""
+def _declared(store: Store, run: Run) -> dict[str, Any]:
+    """The `state` of its definition; a run whose definition is damaged can still be shown."""
     try:
-        declared = json.loads(store.definition(run.digest).canonical).get("state", {})
+        return json.loads(store.definition(run.digest).canonical).get("state", {})  # type: ignore[no-any-return]
     except TramaiError:
         return {}
-    return {name: spec.get("initial") for name, spec in declared.items()}
 
 
 def _text(session: Session, view: RunView) -> list[str]:

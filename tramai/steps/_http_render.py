@@ -13,7 +13,8 @@ import msgspec
 
 from .. import __version__, size
 from ..expression import Template, Value
-from ..step import Context, Replay, StepError
+from ..running import Context
+from ..step import Replay, StepError
 from ._http_body import ENCODINGS
 from ._http_exchange import Call
 

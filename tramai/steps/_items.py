@@ -6,7 +6,8 @@ from typing import Any
 
 from ..codec import Json
 from ..expression import Expression, Value
-from ..step import Block, Control, Finding, Job, StepError, Walk
+from ..running import Job, Walk
+from ..step import Block, Control, Finding, StepError
 
 
 def empty(verb: Control) -> tuple[Finding, ...]:

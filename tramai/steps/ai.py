@@ -13,7 +13,8 @@ from .. import kinds, provider
 from ..codec import Json, sha256
 from ..expression import Prompt, Text, suggest
 from ..provider import Answer, Provider, Question
-from ..step import Context, Done, Finding, Known, Outcome, Replay, Step, StepError, Usage
+from ..running import Context, Known
+from ..step import Done, Finding, Outcome, Replay, Step, StepError, Usage
 
 _FENCE = re.compile(r"^[ \t]*```[ \t]*json[ \t\r]*\n(.*?)^[ \t]*```[ \t\r]*$", re.DOTALL | re.MULTILINE | re.IGNORECASE)
 _SHOWN = 5

@@ -9,7 +9,8 @@ import msgspec
 from ..codec import Json
 from ..errors import Pointer
 from ..expression import Condition, Expression
-from ..step import Block, Control, Finding, Known, StepError, Walk
+from ..running import Known, Walk
+from ..step import Block, Control, Finding, StepError
 
 
 class Branch(Control, frozen=True, kw_only=True, rename={"if_": "if", "else_": "else"}):

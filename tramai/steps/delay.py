@@ -9,7 +9,8 @@ import msgspec
 
 from .. import duration
 from ..expression import Template
-from ..step import Context, Done, Finding, Known, Outcome, Replay, Step, StepError, Suspend
+from ..running import Context, Known
+from ..step import Done, Finding, Outcome, Replay, Step, StepError, Suspend
 
 
 class Delay(Step, frozen=True, kw_only=True, rename={"for_": "for"}):
@@ -19,6 +20,7 @@ class Delay(Step, frozen=True, kw_only=True, rename={"for_": "for"}):
     default_replay: ClassVar[Replay] = Replay.REPLAYABLE
     straight: ClassVar[bool] = True
     answers: ClassVar[bool] = False
+    timed: ClassVar[bool] = False
 
     for_: Annotated[
         Template | None, msgspec.Meta(description="How long: `90s`, `1h30m`, `2d`.", examples=["10m", "2d"])

@@ -9,7 +9,8 @@ import msgspec
 from ..codec import Json
 from ..errors import Pointer
 from ..expression import Expression, Value
-from ..step import Block, Control, Finding, Known, Walk
+from ..running import Known, Walk
+from ..step import Block, Control, Finding
 from . import _items
 
 

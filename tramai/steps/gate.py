@@ -11,8 +11,9 @@ from ..asking import APPROVED, REJECTED, TIMED_OUT, Decision, Question, Vote
 from ..codec import Json
 from ..duration import Duration
 from ..expression import Condition, Expression, ExpressionError, Template, Value
+from ..running import Context, Known
 from ..shape import Shape
-from ..step import Context, Done, Finding, Known, Outcome, Reject, Replay, Step, StepError, Suspend
+from ..step import Done, Finding, Outcome, Reject, Replay, Step, StepError, Suspend
 from . import _gate_check
 
 
@@ -23,6 +24,7 @@ class Gate(Step, frozen=True, kw_only=True, rename={"check_": "check"}):
     default_replay: ClassVar[Replay] = Replay.REPLAYABLE
     straight: ClassVar[bool] = True
     answers: ClassVar[bool] = False
+    timed: ClassVar[bool] = False
 
     check_: Annotated[
         Condition | None,

@@ -9,7 +9,8 @@ from msgspec import Meta
 
 from .. import duration, size
 from ..expression import Text, Value
-from ..step import Context, Done, Finding, Known, Outcome, Replay, Step, StepError
+from ..running import Context, Known
+from ..step import Done, Finding, Outcome, Replay, Step, StepError
 
 if TYPE_CHECKING:
     from ._http_exchange import Call, Reply

@@ -10,7 +10,8 @@ import msgspec
 
 from ..codec import Json
 from ..expression import Value
-from ..step import Context, Done, Finding, Known, Outcome, Replay, Step, StepError
+from ..running import Context, Known
+from ..step import Done, Finding, Outcome, Replay, Step, StepError
 
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 

@@ -13,7 +13,8 @@ from ..codec import Json, encode, sha256
 from ..duration import Duration
 from ..expression import Text, Value
 from ..permits import SHELLS, guard_program
-from ..step import Context, Done, Finding, Known, Outcome, Step, StepError
+from ..running import Context, Known
+from ..step import Done, Finding, Outcome, Step, StepError
 
 INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
 """What a child sees of tramai's own environment."""

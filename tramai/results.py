@@ -1,0 +1,83 @@
+"""How a run is to be carried out, and how it stands afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from .codec import Json
+
+EXIT = {
+    "completed": 0,
+    "failed": 1,
+    "blocked": 5,
+    "rejected": 10,
+    "sleeping": 11,
+    "waiting": 11,
+    "cancelled": 12,
+    "interrupted": 130,
+}
+"""Exit status by how a run ended."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run is carried out; nothing here changes what it computes.
+
+    `wait`: delays up to this many seconds are waited for in the process, longer ones suspend the run.
+    `lease`: seconds a claim lasts; renewed every third of it. `logs`: folder for the output of children.
+    `interrupt` asks the run to stop after saving, `hurry` to end its children at once. `diagnostics` is called with a
+    `diagnostics.Diagnostic` for every fault: what is behind the fixed text that everybody else sees. `secrets` are
+    values in the place of the declared sources, which are then not looked at. `driver` makes the driver, from the plan
+    and the interrupt: a test's waits for nothing. `answer`, a `deciding.Answer`, is asked when only gates are open.
+    """
+
+    wait: float = 60.0
+    lease: float = 30.0
+    start_key: str | None = None
+    labels: tuple[str, ...] = ()
+    started_by: str | None = None
+    logs: str | None = None
+    cwd: str | None = None
+    run_id: str | None = None
+    interrupt: Any = None
+    hurry: Any = None
+    diagnostics: Any = None
+    secrets: Mapping[str, str] | None = None
+    driver: Any = None
+    answer: Any = None
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands after `run` or `resume`.
+
+    `status`: completed, failed, cancelled, sleeping, waiting, blocked or interrupted. `resumed` is False when nothing
+    had to be done. `error` is the record of the failed step.
+    """
+
+    run_id: str
+    status: str
+    exit_status: int
+    outputs: Json = None
+    error: dict[str, Any] | None = None
+    wake_at: float | None = None
+    resumed: bool = True
+
+
+def exit_status(status: str, error: Mapping[str, Any] | None) -> int:
+    """The exit status of the command for how a run ended."""
+    if status == "failed" and error is not None and error.get("type") == "rejected":
+        return EXIT["rejected"]
+    return EXIT.get(status, 1)
+
+
+def user() -> str:
+    """Who is doing this: the login name, empty where it cannot be known."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (ImportError, KeyError, OSError):
+        return os.environ.get("USER", "")
