@@ -66,8 +66,13 @@ def fragments() -> list[Any]:
         pytest.param(language, body, id=f"{name(path)}:{line}")
         for path in PAGES
         for language, line, body in blocks(path)
-        if language in {"yaml", "toml"} and not re.search(r"^tramai *[:=]", body, re.M)
+        if language in {"yaml", "toml"} and not re.search(r"^tramai *[:=]", body, re.M) and not is_suite(body)
     ]
+
+
+def is_suite(body: str) -> bool:
+    """Whether a block is a file of workflow tests; the pages that show one run it."""
+    return re.match(r"# \S+\.tramai-test\.(yaml|toml)\n", body) is not None
 
 
 @pytest.mark.parametrize(("language", "body"), fragments())
@@ -102,6 +107,29 @@ def test_a_piece_of_a_workflow_in_the_docs_fits_into_one(language: str, body: st
 ONE_STEP = "\nsteps:\n  - {id: one, local: x}\n"
 UNDECLARED = {"TRM304"}
 """What a fragment cannot be blamed for: it saves to state that is declared elsewhere."""
+
+
+def shown_suites() -> list[Any]:
+    return [
+        pytest.param(path, body, id=f"{name(path)}:{line}")
+        for path in PAGES
+        for _, line, body in blocks(path)
+        if is_suite(body)
+    ]
+
+
+@pytest.mark.parametrize(("path", "body"), shown_suites())
+def test_a_test_file_in_the_docs_passes(path: Path, body: str, tmp_path: Path) -> None:
+    from tramai.testing import reading, running
+
+    for _, _, other in blocks(path):
+        if file := re.match(r"# (\S+\.(?:yaml|toml))\n", other):
+            (tmp_path / file[1]).write_text(other, encoding="utf-8")
+    named = re.match(r"# (\S+)\n", body)
+    assert named is not None
+    loaded = reading.load(str(tmp_path / named[1]))
+    found = [problem for index, _ in running.cases(loaded) for problem in running.run(loaded, index).problems]
+    assert [(problem.code, problem.message) for problem in found] == []
 
 
 # Commands.

@@ -16,10 +16,15 @@ from typing import Any
 import pytest
 
 from tramai import workflow
+from tramai.testing import reading, running
+from tramai.testing.suite import is_suite
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "workflows"
-FILES = sorted(path for path in EXAMPLES.iterdir() if path.suffix in {".yaml", ".yml", ".toml"})
+FILES = sorted(
+    path for path in EXAMPLES.iterdir() if path.suffix in {".yaml", ".yml", ".toml"} and not is_suite(path.name)
+)
+SUITES = sorted(path for path in EXAMPLES.iterdir() if is_suite(path.name))
 
 
 class Ran:
@@ -123,6 +128,20 @@ def test_an_example_is_named_as_its_file(path: Path) -> None:
     loaded, _ = workflow.check_file(str(path))
     assert loaded is not None
     assert loaded.name == path.stem
+
+
+def workflow_tests() -> list[Any]:
+    found = []
+    for path in SUITES:
+        loaded = reading.check_file(str(path))
+        assert loaded.problems == (), path
+        found += [pytest.param(loaded, index, id=f"{path.name}:{case.name}") for index, case in running.cases(loaded)]
+    return found
+
+
+@pytest.mark.parametrize(("loaded", "index"), workflow_tests())
+def test_a_workflow_test_passes(loaded: reading.Loaded, index: int) -> None:
+    assert [(found.code, found.message) for found in running.run(loaded, index).problems] == []
 
 
 def test_every_example_is_run_here() -> None:

@@ -119,7 +119,7 @@ class Ranking:
             hint=hint,
             key=True,
             fix=fix,
-            note=_not_a_key_of(finding.pointer),
+            note=_not_a_key_of(finding.pointer, self._schema.get("title", "")),
         )
 
     def _belongs(self, finding: Finding, key: str) -> str | None:
@@ -226,12 +226,13 @@ class Ranking:
 _ENTRIES = {"inputs": "an input", "secrets": "a secret", "state": "a value of the state"}
 
 
-def _not_a_key_of(pointer: Pointer) -> str:
-    """What stands behind the caret under an unknown key."""
+def _not_a_key_of(pointer: Pointer, document: str) -> str:
+    """What stands behind the caret under an unknown key. `document` is the title of its schema."""
+    tests = document == "tramai workflow test"
     if not pointer:
-        return "not a key of a workflow"
+        return "not a key of a test file" if tests else "not a key of a workflow"
     if isinstance(pointer[-1], int):
-        return "not a key of a step"
+        return "not a key of a step" if not tests else "not a key of a test" if len(pointer) == 2 else "not a key here"
     if len(pointer) == 2 and pointer[0] in _ENTRIES:
         return f"not a key of {_ENTRIES[pointer[0]]}"
     return f"not a key of `{pointer[-1]}`"

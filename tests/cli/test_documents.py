@@ -51,6 +51,10 @@ def test_every_schema_is_one(name: str) -> None:
         (("convert", "hello.yaml", "--to", "toml"), "conversion"),
         (("plan", "hello.yaml"), "plan"),
         (("run", "-n", "hello.yaml"), "plan"),
+        (("test", "hello.tramai-test.yaml"), "tests"),
+        (("test", "gone.tramai-test.yaml"), "tests"),
+        (("diff", "@failed"), "diff"),
+        (("diff", "@failed", "@last"), "diff"),
         (("graph", "hello.yaml"), "graph"),
         (("graph", "@last"), "graph"),
         (("digest", "hello.yaml"), "digest"),
@@ -84,6 +88,7 @@ def test_every_schema_is_one(name: str) -> None:
 )
 def test_json_is_one_document_that_meets_its_schema(tramai: Call, arguments: tuple[str, ...], name: str) -> None:
     write("hello.yaml", HELLO)
+    write("hello.tramai-test.yaml", "workflow: hello.yaml\ntests: [{name: one}, {name: two, allow: [shell]}]\n")
     write("invalid.yaml", "tramai: 1\nname: x\nsteps:\n  - {id: a, shel: ls}\n  - {id: a, local: 1}\n")
     write("fails.yaml", FAILS.replace("echo no such file >&2; ", ""))
     write("sleeps.yaml", SLEEPS)

@@ -8,6 +8,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from .. import event
 from . import _store_documents
+from ._diff_documents import Differences
+from ._plan_documents import Plan
+from ._problem_documents import Finding as Finding
+from ._problem_documents import Place as Place
+from ._test_documents import Tests
 
 Text = str | None
 
@@ -28,31 +33,6 @@ class Body(Struct, frozen=True, kw_only=True):
     correlation_id: Annotated[
         str | UnsetType, Meta(description="what the diagnostic of a fault of the store or of tramai is found by")
     ] = UNSET
-
-
-class Place(Struct, frozen=True, kw_only=True):
-    """A second place that explains a problem."""
-
-    file: str
-    line: int
-    column: int
-    message: str
-
-
-class Finding(Struct, frozen=True, kw_only=True):
-    """One problem of a workflow file. `fix` is a JSON Patch (RFC 6902)."""
-
-    code: str
-    severity: Literal["error", "warning"]
-    message: str
-    hint: Text
-    line: int | None
-    column: int | None
-    end_line: int | None
-    end_column: int | None
-    path: str
-    related: list[Place]
-    fix: list[dict[str, Any]] | UnsetType = UNSET
 
 
 class Error(Struct, frozen=True, kw_only=True):
@@ -210,48 +190,6 @@ class Run(Struct, frozen=True, kw_only=True):
     run: RunView
 
 
-class PlannedStep(Struct, frozen=True, kw_only=True):
-    """A step of a plan; `blocks` are the labelled blocks of a control verb."""
-
-    id: str
-    verb: str
-    replay: str
-    when: Text = None
-    pure: Annotated[bool, Meta(description="no effect outside the run")]
-    spawns: Annotated[bool, Meta(description="starts child processes")]
-    line: int | None = None
-    column: int | None = None
-    blocks: list[PlannedBlock] = []
-
-
-class PlannedBlock(Struct, frozen=True, kw_only=True):
-    """Steps that run one after another inside a step."""
-
-    label: str
-    steps: list[PlannedStep]
-
-
-class PlannedSecret(Struct, frozen=True, kw_only=True):
-    """A secret the workflow declares, and whether it is there now."""
-
-    name: str
-    source: str
-    present: bool
-
-
-class Plan(Struct, frozen=True, kw_only=True):
-    """What a run would do."""
-
-    schema: Literal["tramai.plan/1"] = "tramai.plan/1"
-    file: str
-    workflow: str
-    version: str
-    digest: str
-    inputs: dict[str, Any]
-    secrets: list[PlannedSecret]
-    steps: list[PlannedStep]
-
-
 class GraphNode(Struct, frozen=True, kw_only=True):
     """A step in a graph; `parent` is the step whose `block` it stands in. `status`: where a run stands at it."""
 
@@ -383,6 +321,6 @@ Event = (
     | event.GateDecided | event.RunFinished
 )  # fmt: skip
 DOCUMENTS = (
-    Error, Validation, Digest, Detached, Runs, Run, Plan, Graph, Named, Explanation, Codes, Logs, LogLine, Cancelled,
-    Resolved, Completion, Version, *_store_documents.DOCUMENTS,
+    Error, Validation, Digest, Detached, Runs, Run, Plan, Tests, Differences, Graph, Named, Explanation, Codes, Logs,
+    LogLine, Cancelled, Resolved, Completion, Version, *_store_documents.DOCUMENTS,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from ..errors import Position, Problem
+from ..errors import Position, Problem, TramaiError
 from ..event import Event
 
 if TYPE_CHECKING:
@@ -51,6 +51,16 @@ def finding(problem: Problem) -> _documents.Finding:
         ],
         fix=list(problem.fix) if problem.fix is not None else UNSET,
     )
+
+
+def unplaced(error: TramaiError) -> _documents.Finding:
+    """An error about a file as a whole."""
+    from . import _documents
+
+    return _documents.Finding(
+        code=error.code, severity="error", message=error.message, hint=error.hint, line=None, column=None,
+        end_line=None, end_column=None, path="", related=[],
+    )  # fmt: skip
 
 
 def placed(at: Position | None) -> dict[str, Any]:

@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from . import _documents, _file_documents, _store_documents
+from . import (
+    _diff_documents,
+    _documents,
+    _file_documents,
+    _plan_documents,
+    _problem_documents,
+    _store_documents,
+    _test_documents,
+)
 from ._encode import EVENTS
 
 
@@ -19,7 +27,15 @@ def schemas() -> dict[str, dict[str, Any]]:
     return named
 
 
-MODULES = (_documents, _store_documents, _file_documents)
+MODULES = (
+    _documents,
+    _problem_documents,
+    _plan_documents,
+    _test_documents,
+    _diff_documents,
+    _store_documents,
+    _file_documents,
+)
 
 
 def _struct(name: str) -> Any:
@@ -66,12 +82,13 @@ def _events_schema() -> dict[str, Any]:
 
 
 def write(folder: str) -> None:
-    """Write every schema into a folder: of workflow files, and of every document."""
+    """Write every schema into a folder: of workflow and test files, and of every document."""
     import os
 
+    from ..testing.reading import suite_schema
     from ..workflow import generate_schema
 
-    for name, schema in {**schemas(), "workflow": generate_schema()}.items():
+    for name, schema in {**schemas(), "workflow": generate_schema(), "test": suite_schema()}.items():
         with open(os.path.join(folder, f"{name}.schema.json"), "w", encoding="utf-8") as file:
             json.dump(schema, file, indent=2, ensure_ascii=False)
             file.write("\n")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..duration import spell
 from ._group import verb
 from ._session import Session
 from ._terminal import cells, pad, safe
 
 if TYPE_CHECKING:
-    from .. import step
     from ..plan import Plan
-    from ._documents import PlannedSecret, PlannedStep
+    from . import _plan_documents
+    from ._plan_documents import PlannedSecret, PlannedStep
+
+
+_SAID = ("timeout", "max_tokens", "max_cost_usd")
+"""Limits that the text shows when they are set."""
 
 
 @verb("plan", "tramai plan review.yaml -i base=main", "tramai plan review.yaml --json")
@@ -26,8 +32,10 @@ def command(session: Session, file: str, pairs: tuple[str, ...], inputs_file: st
 
     For each step: its verb, what a crash in the middle of it allows (replayable:
     run again; idempotent: run again with the same key; non_replayable: ask an
-    operator), and whether it reaches outside. For each secret: whether it is
-    set.
+    operator, or its `verify`), what it does outside, how often it is tried, for
+    how long. Conditions, branches and loops that the inputs decide are decided.
+    For each secret: whether it is set. At the end: how many step executions
+    there will be, against the limit.
 
     Inputs that are given are checked; required ones may be missing here.
 
@@ -38,27 +46,45 @@ def command(session: Session, file: str, pairs: tuple[str, ...], inputs_file: st
 
 def show(session: Session, file: str, pairs: tuple[str, ...], inputs_file: str | None) -> int:
     """Print the plan of a file, as text or JSON."""
-    from . import _documents, _given, _load
+    from . import _given, _load
 
     made = _load.plan_of(session, file)
     bound = _bind(made, _given.gather(pairs, inputs_file))
-    secrets = _secrets(made)
-    steps = [_step(made, node) for node in made.workflow.steps]
+    planned = _planned(made, bound, file)
     if session.json:
-        document = _documents.Plan(
-            file=file,
-            workflow=made.workflow.name,
-            version=made.workflow.version,
-            digest=made.digest,
-            inputs=bound,
-            secrets=secrets,
-            steps=steps,
-        )
-        session.emit(document)
+        session.emit(planned)
         return 0
-    for line in _text(session, made, bound, secrets, steps):
+    for line in _text(session, made, planned):
         session.out.line(line)
     return 0
+
+
+def _planned(made: Plan, bound: dict[str, Any], file: str) -> _plan_documents.Plan:
+    """The document."""
+    from . import _plan_documents
+    from ._planning import Planner, executions, limits
+
+    planner = Planner(made, bound)
+    flow = made.workflow
+    steps = planner.block(flow.steps)
+    others = [
+        _plan_documents.PlannedBlock(label=label, steps=planner.block(block, known=False))
+        for _, label, block in flow.blocks()[1:]
+    ]
+    last = [step for block in others if block.label == "finally" for step in block.steps]
+    return _plan_documents.Plan(
+        file=file,
+        workflow=flow.name,
+        version=flow.version,
+        digest=made.digest,
+        inputs=bound,
+        secrets=_secrets(made),
+        limits=limits(made),
+        executions=executions(made, [*steps, *last]),
+        steps=steps,
+        catch=[block for block in others if block.label != "finally"],
+        last=last,
+    )
 
 
 def _bind(made: Plan, given: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +98,7 @@ def _bind(made: Plan, given: dict[str, Any]) -> dict[str, Any]:
 
 def _secrets(made: Plan) -> list[PlannedSecret]:
     from .. import secret
-    from ._documents import PlannedSecret
+    from ._plan_documents import PlannedSecret
 
     return [
         PlannedSecret(name=name, source=secret.source_of(source), present=secret.present(source, base=os.getcwd()))
@@ -80,43 +106,46 @@ def _secrets(made: Plan) -> list[PlannedSecret]:
     ]
 
 
-def _step(made: Plan, node: step.Node) -> PlannedStep:
-    from ..step import Control
-    from ._documents import PlannedBlock, PlannedStep
-
-    line, column = made.place(node.id) or (None, None)
-    blocks = node.step.blocks() if isinstance(node.step, Control) else ()
-    return PlannedStep(
-        id=node.id,
-        verb=node.verb,
-        replay=str(node.replay),
-        when=node.when.text if node.when is not None else None,
-        pure=isinstance(node.step, Control) or node.step.pure(),
-        spawns=node.step.spawns,
-        line=line,
-        column=column,
-        blocks=[PlannedBlock(label=label, steps=[_step(made, inner) for inner in block]) for _, label, block in blocks],
-    )
-
-
-def _text(
-    session: Session, made: Plan, bound: dict[str, Any], secrets: list[PlannedSecret], steps: list[PlannedStep]
-) -> list[str]:
+def _text(session: Session, made: Plan, planned: _plan_documents.Plan) -> list[str]:
     paint = session.out.paint
     flow = made.workflow
     digest = made.digest if session.verbose else made.digest[:8]
     lines = [f"{paint(safe(flow.name), 'bold')} v{safe(flow.version)}  digest {digest}"]
-    lines += _inputs_text(made, bound)
-    for secret in secrets:
+    lines += _inputs_text(made, planned.inputs)
+    for secret in planned.secrets:
         state = paint("set", "green") if secret.present else paint("missing", "red")
         lines.append(f"  secret {safe(secret.name)}: {state}  ({safe(secret.source)})")
     strokes = ("├─ ", "└─ ", "│  ") if session.out.unicode else ("|- ", "`- ", "|  ")
-    rows = list(_rows(steps, "", strokes))
+    rows = list(_rows(planned.steps, "", strokes))
+    for block in planned.catch:
+        rows += [(f"{safe(block.label)}:", "", "", ""), *_rows(block.steps, "", strokes)]
+    if planned.last:
+        rows += [("finally:", "", "", ""), *_rows(planned.last, "", strokes)]
     width = max((cells(head) for head, *_ in rows), default=0)
     for head, kind, replay, effect in rows:
         lines.append(f"{pad(head, width)}  {kind:<9} {replay:<15} {effect}".rstrip())
+    lines.append(_count(planned))
     lines.append("nothing was done; `tramai run` does it")
     return lines
+
+
+def _count(planned: _plan_documents.Plan) -> str:
+    """How many executions, and the limits that are near."""
+    count = planned.executions
+    assert count is not None
+    if count.most is None:
+        text = f"at least {count.least} step executions, of at most {count.limit}"
+    else:
+        span = str(count.most) if count.least == count.most else f"{count.least} to {count.most}"
+        text = f"{span} step executions, of at most {count.limit}"
+        if count.most > count.limit:
+            text += ": retries and loops may reach the limit"
+    others = [_limit(name, planned.limits[name]) for name in _SAID if name in planned.limits]
+    return text + (f"; limits: {', '.join(others)}" if others else "")
+
+
+def _limit(name: str, value: float) -> str:
+    return f"{name} {spell(value) if name == 'timeout' else f'{value:g}'}"
 
 
 def _inputs_text(made: Plan, bound: dict[str, Any]) -> list[str]:
@@ -132,7 +161,7 @@ def _inputs_text(made: Plan, bound: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _rows(steps: list[PlannedStep], indent: str, strokes: tuple[str, str, str]) -> Any:
+def _rows(steps: list[PlannedStep], indent: str, strokes: tuple[str, str, str]) -> Iterator[tuple[str, str, str, str]]:
     """Four columns per step: its place in the tree, verb, replay policy, effect."""
     for index, one in enumerate(steps):
         last = index == len(steps) - 1
@@ -140,16 +169,35 @@ def _rows(steps: list[PlannedStep], indent: str, strokes: tuple[str, str, str]) 
         inner = indent + ("   " if last else strokes[2])
         for position, block in enumerate(one.blocks):
             end = position == len(one.blocks) - 1
-            yield inner + strokes[1 if end else 0] + safe(block.label) + ":", "", "", "" if block.steps else "nothing"
+            said = "" if block.steps else "nothing"
+            if block.taken is not None:
+                said = "  ".join(part for part in ("taken" if block.taken else "not taken", said) if part)
+            yield inner + strokes[1 if end else 0] + safe(block.label) + ":", "", "", said
             yield from _rows(block.steps, inner + ("   " if end else strokes[2]), strokes)
 
 
 def _effect(one: PlannedStep) -> tuple[str, str]:
-    if one.blocks:
-        said = ""
-    elif one.spawns:
-        said = "starts a process"
-    else:
-        said = "" if one.pure else "reaches outside"
-    condition = f"when {safe(one.when)}" if one.when else ""
-    return ("" if one.blocks else one.replay), "  ".join(part for part in (said, condition) if part)
+    if one.decided is False:
+        return "", f"skipped  when {safe(one.when or '')} is false"
+    holds = [block for block in one.blocks if block.label != "catch"]
+    parts = [] if holds else [_reach(one)]
+    if one.turns is not None:
+        parts.append(f"{'at most ' if one.verb == 'repeat' else ''}{one.turns} times")
+    if one.max_attempts > 1:
+        parts.append(f"up to {one.max_attempts} attempts")
+    for name, seconds in (("timeout", one.timeout), ("deadline", one.deadline)):
+        if seconds is not None:
+            parts.append(f"{name} {spell(seconds)}")
+    if one.verify is not None:
+        parts.append(f"verify {safe(one.verify)}")
+    if one.when:
+        parts.append(f"when {safe(one.when)}" + (" is true" if one.decided else ""))
+    return ("" if holds else one.replay), "  ".join(part for part in parts if part)
+
+
+def _reach(one: PlannedStep) -> str:
+    """What it does outside."""
+    if one.pure or one.verb in ("delay", "gate"):
+        return ""
+    said = "starts a process" if one.spawns else "reaches outside"
+    return f"{said}: {safe(one.reaches)}" if one.reaches else said

@@ -1,0 +1,1 @@
+"""Tests of what `tramai.testing` gives to others."""

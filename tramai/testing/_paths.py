@@ -1,0 +1,126 @@
+"""Which steps a key of a test file means: an id, a path, or a path with `*` for any key."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from ..expression import suggest
+from ..plan import Plan
+from ..step import Block, Node
+
+ASKED = "@verify"
+"""What follows the path of a step whose `verify` asks."""
+_PART = re.compile(
+    r"([a-z][a-z0-9_]*(?:@catch)?|@catch|@finally)"  # a step, what it does about a failure, the ends of a run
+    r'(?:\[("(?:[^"\\]|\\.)*"|[^\]"]*)\])?(?:\.|$)'
+)
+
+
+class Pattern(msgspec.Struct, frozen=True):
+    """A key, taken apart: ids with the keys of the blocks they stand in; one id alone means it anywhere."""
+
+    text: str
+    parts: tuple[tuple[str, str | None], ...]
+    asked: bool = False
+
+    @property
+    def id(self) -> str:
+        """The id of the step itself."""
+        return self.parts[-1][0]
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """How little it leaves open: of two that fit, the greater one goes first."""
+        exact = sum(label != "*" for _, label in self.parts[:-1])
+        return (len(self.parts), exact)
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether it means the step in every turn of every loop around it."""
+        return all(label == "*" for _, label in self.parts[:-1])
+
+    def fits(self, path: str) -> bool:
+        """Whether the step at a path is meant."""
+        asked = path.endswith(ASKED)
+        if asked is not self.asked:
+            return False
+        parts = split(path.removesuffix(ASKED))
+        if parts is None:
+            return False
+        if len(self.parts) == 1:
+            return parts[-1][0] == self.id
+        return len(parts) == len(self.parts) and all(
+            wanted == found and (mark == label or (mark == "*" and label is not None))
+            for (wanted, mark), (found, label) in zip(self.parts, parts, strict=True)
+        )
+
+
+def split(path: str) -> tuple[tuple[str, str | None], ...] | None:
+    """The parts of a path, None for a text that is none."""
+    parts: list[tuple[str, str | None]] = []
+    at = 0
+    while at < len(path):
+        found = _PART.match(path, at)
+        if found is None:
+            return None
+        parts.append((found[1], found[2]))
+        at = found.end()
+    if not parts or path.endswith(".") or parts[-1][1] is not None or any(label is None for _, label in parts[:-1]):
+        return None
+    return tuple(parts)
+
+
+class Steps:
+    """The steps of a plan and what stands in what, to look keys up in."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.nodes = plan.nodes
+        self.holders: dict[str, str] = {}
+        """For each step that stands in something: the part of its path before it, without the key."""
+        for _, label, block in plan.workflow.blocks()[1:]:
+            self.holders.update({inner.id: f"@{label}" for inner in block.nodes})
+        for id, node in plan.nodes.items():
+            for _, label, block in node.blocks():
+                holder = f"{id}@catch" if label == "catch" and block in caught(node) else id
+                self.holders.update({inner.id: holder for inner in block.nodes})
+
+    def find(self, key: str) -> Pattern | str:
+        """The pattern of a key; or, as text, what is wrong with it."""
+        asked = key.endswith(ASKED)
+        parts = split(key.removesuffix(ASKED))
+        if parts is None:
+            return f"`{key}` is no step: write an id, or a path such as `{self.path('step')}`"
+        for id in (name.partition("@")[0] for name, _ in parts):
+            if id and id not in self.nodes:
+                near = suggest(id, list(self.nodes))
+                return f"there is no step `{id}` in the workflow" + (f"; did you mean `{near}`?" if near else "")
+        if len(parts) > 1:
+            chain = [name for name, _ in parts]
+            if chain != self.chain(parts[-1][0]):
+                return f"step `{parts[-1][0]}` stands elsewhere: `{self.path(parts[-1][0])}`"
+        if asked and not isinstance(self.nodes[parts[-1][0]].verify, Node):
+            return f"step `{parts[-1][0]}` asks no verb in `verify`"
+        return Pattern(key, parts, asked)
+
+    def chain(self, id: str) -> list[str]:
+        """The names from the outermost container to the step."""
+        found = [id]
+        while (holder := self.holders.get(found[0].partition("@")[0])) is not None:
+            found.insert(0, holder)
+        return found
+
+    def path(self, id: str) -> str:
+        """A path that means a step anywhere."""
+        return "".join(f"{one}[*]." for one in self.chain(id)[:-1]) + id
+
+
+def caught(node: Node) -> tuple[Block, ...]:
+    """The blocks of what a step catches."""
+    return tuple(clause.do for clause in node.catch if clause.do is not None)
+
+
+def blocks_of(node: Node) -> tuple[Block, ...]:
+    """Every block inside a step: of its verb, and of what it catches."""
+    return tuple(block for _, _, block in node.blocks())
