@@ -59,6 +59,7 @@ def test_every_schema_is_one(name: str) -> None:
         (("graph", "@last"), "graph"),
         (("digest", "hello.yaml"), "digest"),
         (("schema", "run"), "schema"),
+        (("init", "new", "--template", "etl"), "made"),
         (("schema", "step"), "reference"),
         (("schema", "step", "shell"), "reference"),
         (("explain", "limits.timeout"), "reference"),

@@ -145,6 +145,7 @@ def test_findings_of_validate_are_1(tramai: Call, invalid: str) -> None:
         ("validate", "hello.yaml", "--diff"),
         ("validate", "-", "--fix"),
         ("graph", "hello.yaml", "--format", "svg"),
+        ("init", "--template", "hello"),
         ("digest",),
         ("schema", "a", "b"),
         ("explain", "a", "b"),

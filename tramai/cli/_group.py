@@ -15,6 +15,7 @@ from ._session import Session
 
 SECTIONS = {
     "Start": {
+        "init": "Write a first workflow file.",
         "run": "Run a workflow file.",
         "resume": "Go on with a run after a crash, a pause or a failure.",
         "rerun": "Start a new run with the inputs of an earlier one.",

@@ -24,7 +24,8 @@ def schemas() -> dict[str, dict[str, Any]]:
     """Every document's JSON Schema, by the name before `.schema.json`."""
     named = {_tag(kind): _schema(kind) for kind in (*_documents.DOCUMENTS, *_file_documents.DOCUMENTS)}
     named["events"] = _events_schema()
-    return named
+    made: dict[str, dict[str, Any]] = json.loads(json.dumps(named))  # defaults may be tuples
+    return made
 
 
 MODULES = (

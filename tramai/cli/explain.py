@@ -113,6 +113,6 @@ def _wanted(code: str, known: dict[str, str]) -> str:
     import difflib
 
     near = difflib.get_close_matches(name, known, n=20)
-    near.sort(key=lambda code: -len(os.path.commonprefix([code, name])))  # of equals, the one that begins alike
+    near.sort(key=lambda code: code[:5] != name[:5])  # of those that are as near, one of the same kind
     hint = f"did you mean {near[0]} ({known[near[0]]})?" if near else "tramai explain lists all codes"
     raise NotFound(kind="error code", name=code, hint=hint)
