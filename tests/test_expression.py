@@ -391,7 +391,7 @@ def test_what_cannot_be_read_is_said_with_its_place(text: str, at: str, message:
         ("len(x)", "write `x | length`"),
         ("x.get('a')", 'read a key with x.key or x["key"], and give another value with `| default(…)`'),
         ("x.startswith('a')", "write `x is startswith(…)`"),
-        ("range(9)", "use a filter: `x | filter(…)`"),
+        ("range(9)", "write the list itself, or let a step make it"),
     ],
 )
 def test_there_are_no_calls_and_the_hint_names_the_filter(text: str, hint: str) -> None:

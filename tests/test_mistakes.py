@@ -1,6 +1,6 @@
 """One mistake a file: `mistakes/` holds the file, its first comment lines what must be said about it.
 
-    # error[CODE] LINE:COLUMN-END message
+    # error[CODE] LINE:COLUMN-END message, or warning[CODE] …
     #   LINE:COLUMN message of the other place
     #   = hint
 
@@ -24,12 +24,13 @@ FILES = sorted(path.name for path in FOLDER.iterdir())
 def test_a_mistake_is_said_once_in_its_place(name: str) -> None:
     content = (FOLDER / name).read_bytes()
     found, problems = workflow.examine(document.parse(content, file=name))
+    problems = (*problems, *(workflow.advise(found) if found is not None else ()))
     lines = content.decode().split("\n")
-    expected = list(takewhile(lambda line: line.startswith(("# error[", "#   ")), lines))
+    expected = list(takewhile(lambda line: line.startswith(("# error[", "# warning[", "#   ")), lines))
     said = [line.replace("\n", "\\n") for problem in problems for line in spell(problem)]
     assert said == expected
     assert len(problems) == 1
-    assert found is None
+    assert (found is None) == (problems[0].severity == "error")
 
 
 def test_there_are_enough_of_them_in_both_formats() -> None:

@@ -314,7 +314,7 @@ def test_a_misspelt_key_explains_the_one_that_is_missing():
 
 def test_a_word_of_another_tool_is_known():
     assert only(step("id: a", "shell: {cmd: x}")).hint == "did you mean `run`?"
-    assert only(step("id: a", "shell: x", "retries: {max_attempts: 2}")).hint == "did you mean `retry`?"
+    assert only(step("id: a", "shell: x", "retries: 2")).hint == "write retry: {max_attempts: 3}"
 
 
 def test_two_verbs_are_one_problem_with_both_places():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
-from . import _wording
+from . import _habits, _wording
 from ._findings import Finding, findings
 from ._illustrations import quotable
 from ._shape import Schema, Shape, compile_shape, json_pointer, replace
@@ -75,13 +75,27 @@ class Ranking:
             )
         elif any(_wording.near(key, verbs) or _also(key, finding.schema) in verbs for key in unknown[:50]):
             return
-        elif len(unknown) == 1 and not self._belongs(finding, unknown[0]) and not self._near(finding, unknown[0]):
-            self._quiet.add((*at, unknown[0]))
-            hint = f"verbs: {_wording.listed(verbs, 30)}"
-            self._add("TRM109", f"unknown verb `{unknown[0]}` in {where}", (*at, unknown[0]), hint=hint, key=True)
+        elif (meant := self._meant(finding, unknown, verbs)) is not None:
+            key, hint = meant
+            self._add("TRM109", f"unknown verb `{key}` in {where}", (*at, key), hint=hint, key=True)
         else:
             hint = f"add one of {_wording.listed(verbs, 30)}"
             self._add("TRM109", f"{where} has no verb", at, hint=hint, position=self._document.first_key(at))
+
+    def _meant(self, finding: Finding, unknown: list[str], verbs: list[str]) -> tuple[str, str] | None:
+        """The unknown key that was meant as the verb, and what to write; nothing else is said of what goes with it."""
+        at = finding.pointer
+        strange = [key for key in unknown[:50] if not self._belongs(finding, key) and not self._near(finding, key)]
+        meant = _habits.verb(unknown)
+        if meant is None and strange:
+            owners = [verb for verb in verbs if strange[0] in self._shape((*at, verb)).names()]
+            hint = f"write `{owners[0]}: {{{strange[0]}: …}}`" if len(owners) == 1 else None
+            meant = strange[0], hint or f"verbs: {_wording.listed(verbs, 30)}"
+        if meant is not None:
+            self._quiet |= {(*at, key) for key in (*strange, meant[0])}
+            if "name" in unknown and "id" not in finding.value:
+                self._explained.add((at, "id"))
+        return meant
 
     def _unknown(self, finding: Finding) -> Iterator[str]:
         """The keys of a mapping that its schema does not know."""
@@ -96,19 +110,31 @@ class Ranking:
         names = [name for name in finding.schema.get("properties", {}) if name not in finding.value]
         return _also(key, finding.schema) or _wording.near(key, names)
 
+    def _habit(self, finding: Finding, key: str) -> str | None:
+        """What another tool calls so, and what to write instead."""
+        title = _title(finding.schema)
+        if (explained := _habits.explains(title, key)) is not None:
+            self._explained.add((finding.pointer, explained))
+            if explained in finding.value or title != "step":
+                return _habits.hint(title, key, finding.value[key])
+            return f"did you mean `{explained}`?"
+        return _habits.hint(title, key, finding.value[key])
+
     def _unknown_key(self, finding: Finding, key: str) -> None:
         at = (*finding.pointer, key)
         if self._is_quiet(at):
             return
         self._quiet.add(at)
-        hint = self._belongs(finding, key)
+        hint = self._belongs(finding, key) or self._habit(finding, key)
         fix: tuple[dict[str, object], ...] | None = None
         if hint is None and (better := self._near(finding, key)):
             self._explained.add((finding.pointer, better))
             names = finding.schema.get("properties", {})
-            if better not in finding.value and (_also(key, finding.schema) or _wording.is_clear(key, names, better)):
+            if better not in finding.value and (_listed(key, finding.schema) or _wording.is_clear(key, names, better)):
                 fix = ({"op": "move", "from": json_pointer(at), "path": json_pointer((*finding.pointer, better))},)
             hint = f"did you mean `{better}`?"
+        if hint is None and (better := _wording.near(key, finding.value.keys() - {key})):
+            hint = f"`{better}` is here already: remove one of the two"
         if hint is None:
             names = finding.schema.get("properties", {})
             hint = f"known keys: {_wording.listed(names, 20)}" if names else None
@@ -149,7 +175,7 @@ class Ranking:
             self._explained.add((at, key))
             message = f"missing key `{key}` {_wording.within(at, self._data)}"
             position = self._document.first_key(at)
-            self._add("TRM105", message, at, hint=_example(key, finding.schema), position=position)
+            self._add("TRM105", message, at, hint=_wording.example(key, finding.schema), position=position)
 
     def _wrong(self, finding: Finding) -> None:
         """A wrong type or a wrong value."""
@@ -164,7 +190,9 @@ class Ranking:
             return
         message = f"{where} {_wording.wrong_value(finding.keyword, finding.wanted, value)}"
         if finding.schema.get("title") == "duration" and isinstance(value, str):
-            self._add("TRM107", f"{where} is no duration: {_wording.shown(value)}", at, hint=_duration(value))
+            self._add(
+                "TRM107", f"{where} is no duration: {_wording.shown(value)}", at, hint=_wording.duration_hint(value)
+            )
             return
         hint = _hint(finding)
         fix = None
@@ -179,7 +207,7 @@ class Ranking:
         hint, better = _wording.advice(wanted, value, finding.schema)
         duration = finding.schema.get("title") == "duration"
         if not duration:
-            hint = _forms(self._shape(at), at, value) or hint
+            hint = _habits.wrong_type(at, value) or _wording.forms(self._shape(at), at, value) or hint
         better = _wording.fitting(better, value, finding.schema)
         fix = (replace(at, better[0]),) if better else None
         message = f"{where} {_wording.wrong_type(wanted, value, duration=duration)}"
@@ -242,43 +270,25 @@ def _having(found: Iterable[Finding], keyword: str) -> list[Finding]:
     return [finding for finding in found if finding.keyword == keyword]
 
 
+def _title(schema: Schema) -> str:
+    return str(schema.get("title", "")).removeprefix("defaults of ")
+
+
 def _also(key: str, schema: Schema) -> str | None:
-    """The property whose `x-also` lists this key: a word from another tool."""
+    """The property that another tool calls so."""
+    ours = _habits.same(_title(schema), key)
+    return _listed(key, schema) or (ours if ours in schema.get("properties", {}) else None)
+
+
+def _listed(key: str, schema: Schema) -> str | None:
+    """The property whose `x-also` lists this key: another name for the very same."""
     for name, below in schema.get("properties", {}).items():
         if isinstance(below, dict) and key in below.get("x-also", ()):
             return str(name)
     return None
 
 
-def _example(key: str, schema: Schema) -> str | None:
-    below = schema.get("properties", {}).get(key, {})
-    if examples := quotable(below):
-        return f"for example `{key}: {examples[0]}`"
-    return f"add `{key}`"
-
-
 def _hint(finding: Finding) -> str | None:
     if examples := quotable(finding.schema):
         return f"for example {_wording.listed(examples, 3)}"
     return finding.schema.get("description")
-
-
-def _forms(shape: Shape, at: Pointer, value: Any) -> str | None:
-    """How a mapping is written, and the short form where there is one."""
-    if value is None or not at or "object" not in shape.types or not shape.names():
-        return None
-    inner = f"{{{shape.names()[0]}: …}}"
-    if isinstance(at[-1], int):
-        return f"write `- {inner}`"
-    short = f"`{at[-1]}: text`, or " if "string" in shape.types else ""
-    return f"write {short}`{at[-1]}: {inner}`"
-
-
-def _duration(text: str) -> str:
-    from .duration import parse
-
-    try:
-        parse(text)
-    except ValueError as error:
-        return str(error)
-    return "write 90s, 5m, 1h30m or 2d"

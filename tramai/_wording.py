@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ._illustrations import quotable
-from ._shape import Schema, type_of
+from ._shape import Schema, Shape, type_of
 from .errors import Pointer
 
 _LONGEST = 60
@@ -47,7 +47,8 @@ def near(word: str, names: Iterable[str]) -> str | None:
     asked = word.lower().replace("-", "_")[:100]
     if asked in folded:
         return folded[asked]
-    found = difflib.get_close_matches(asked, folded, n=1, cutoff=0.6)
+    # A long word that has a little more than half in common with another was hardly meant as that.
+    found = difflib.get_close_matches(asked, folded, n=1, cutoff=0.6 if len(asked) < 6 else 0.74)
     return folded[found[0]] if found else None
 
 
@@ -193,3 +194,33 @@ def _habits(wanted: list[str], value: Any) -> Iterator[tuple[str, list[Any]]]:
 def best_value(options: list[Any], value: Any) -> str | None:
     """The allowed text that a wrong one most likely means."""
     return near(value, [option for option in options if isinstance(option, str)]) if isinstance(value, str) else None
+
+
+def example(key: str, schema: Schema) -> str | None:
+    """How a missing key is written."""
+    below = schema.get("properties", {}).get(key, {})
+    if examples := quotable(below):
+        return f"for example `{key}: {examples[0]}`"
+    return f"add `{key}`"
+
+
+def forms(shape: Shape, at: Pointer, value: Any) -> str | None:
+    """How a mapping is written, and the short form where there is one."""
+    if value is None or not at or "object" not in shape.types or not shape.names():
+        return None
+    inner = f"{{{shape.names()[0]}: …}}"
+    if isinstance(at[-1], int):
+        return f"write `- {inner}`"
+    short = f"`{at[-1]}: text`, or " if "string" in shape.types else ""
+    return f"write {short}`{at[-1]}: {inner}`"
+
+
+def duration_hint(text: str) -> str:
+    """Why a text is no duration."""
+    from .duration import parse
+
+    try:
+        parse(text)
+    except ValueError as error:
+        return str(error)
+    return "write 90s, 5m, 1h30m or 2d"

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from . import _habits, build, expression, schema
+from . import build, expression, schema
 from ._illustrations import illustrate
 from .definition import Asking, Common, StateSpec, Workflow
 from .duration import Duration
@@ -42,6 +42,7 @@ def generate() -> Schema:
     kinds: list[type[msgspec.Struct]] = [Common, Asking, StateSpec, Catch, *verbs.values()]
     for kind, name in zip(kinds, [common, asking, kept, caught, *settings], strict=True):
         _fill(kind, definitions[name]["properties"])
+    definitions["Limits"]["properties"]["max_step_executions"]["x-also"] = ["max_steps", "max_executions"]
     whole, keys = definitions.pop(top), definitions.pop(common)["properties"]
     keys["verify"] = _verify(keys["verify"])
     definitions["step"] = schema.step_schema(forms, keys, definitions=definitions)
@@ -51,7 +52,6 @@ def generate() -> Schema:
         asked, beside, required=(), title="verification", definitions=definitions
     )
     made = {**_top(whole), "definitions": dict(sorted(definitions.items()))}
-    _habits.add(made["definitions"])
     made["properties"]["defaults"] = _defaults(
         made["properties"]["defaults"], dict(zip(verbs, settings, strict=True)), made["definitions"]
     )

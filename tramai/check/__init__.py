@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from ..definition import Workflow
 from ..errors import Problem
 from . import (
+    foreign,
     ids,
     neighbours,
     permitted,
@@ -32,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     ids.declared,
     texts.syntax,
     texts.never_templated,
+    foreign.templates,
     references.names,
     references.outputs,
     secrets.sources,

@@ -236,7 +236,11 @@ class Inference:
         lenient = name in ("int", "float") and (tree[5] or tree[6])
         if wanted is not None and not found & wanted and not lenient:
             what = f"`{name}` needs {algebra.spell(wanted)}, not {algebra.spell(found)}"
-            return self._fault("TRM241", what, tree, advice.mended(found, wanted, name))
+            keys = algebra.keys(value) if found == {"object"} else None
+            hint = advice.mended(found, wanted, name) or (
+                f"take one of its keys: {', '.join(keys[:8])}" if keys else None
+            )
+            return self._fault("TRM241", what, tree, hint)
         return self._attribute(tree, value) or filters.gives(name, value)
 
     def _attribute(self, tree: Tree, value: Schema) -> Schema | None:

@@ -10,8 +10,9 @@ import msgspec
 from ..definition import declared
 from ..errors import Pointer, Problem
 from ..expression import Use
+from ..expression.foreign import NAMES
 from ..step import Node
-from . import shapes
+from . import algebra, shapes
 from .scene import PER_ITEM, Entry, Field, Link, Read, Scene
 
 ROOTS = ("inputs", "state", "steps", "secrets", "env", "run")
@@ -19,6 +20,9 @@ OF_STEP = ("output", "status", "error", "attempts", "duration")
 OF_RUN = ("id", "workflow", "version", "attempt", "started_at", "started_by")
 OF_LOOP = ("index", "index0", "length")
 OF_ATTEMPT = ("number", "started")
+_WHOLE = dict.fromkeys(("outputs", "result", "results", "value", "data", "response", "return", "outputs"), "output")
+_WHOLE |= dict.fromkeys(("conclusion", "outcome", "state", "success"), "status")
+"""What other tools call the parts of a step."""
 _BEFORE_STEPS = frozenset({"state", "steps", "env"})
 """What `env` at the top cannot read: it is made before the first step."""
 
@@ -40,6 +44,8 @@ def names(scene: Scene) -> Iterator[Problem]:
                 misread = "TRM202", f"this is `{_dotted(use)}` minus `{_dotted(following.use)}`", following.use.hint
             if misread is not None:
                 use, found, subtracted = whole, misread, following
+        if found is not None and found[0] == "TRM205" and scene.is_blamed(read.at, 0, len(_text(read))):
+            continue  # what is unreadable there may have been about just this
         if found is not None:
             code, message, hint = found
             scene.blame(read.at, use.start)
@@ -58,6 +64,10 @@ def _with_dash(read: Read, following: Read) -> Use | None:
         return None
     path = (*left.path[:-1], f"{left.path[-1]}-{right.path[0]}", *right.path[1:])
     return Use(path, left.start, right.end, right.guarded)
+
+
+def _text(read: Read) -> str:
+    return next(site.text for site in read.field.thing.sites() if (*read.field.pointer, *site.pointer) == read.at)
 
 
 def _dotted(use: Use) -> str:
@@ -143,7 +153,7 @@ class _Judge:
         if root in self.loops:
             return "TRM210", f"`{root}` is known only inside its loop", None
         known = [*ROOTS, *_bound(field)]
-        hint = use.hint or self.scene.did_you_mean(root, known)
+        hint = use.hint or NAMES.get(root) or self.scene.did_you_mean(root, known)
         for section in ("inputs", "state", "steps", "env", "secrets"):
             if hint is None and root in (self.scene.steps if section == "steps" else self.sections[section]):
                 hint = f"did you mean `{section}.{root}" + (".output`?" if section == "steps" else "`?")
@@ -167,9 +177,16 @@ class _Judge:
             return "TRM202", f"`steps.{id}` needs a part", f"write steps.{id}.output, or one of {', '.join(OF_STEP)}"
         part = str(use.path[2])
         if part not in OF_STEP:
-            hint = scene.did_you_mean(part, OF_STEP, prefix=f"steps.{id}.")
-            return "TRM202", f"a step has no `{part}`", hint or f"did you mean `steps.{id}.output.{part}`?"
+            return "TRM202", f"a step has no `{part}`", self.part(id, part)
         return None
+
+    def part(self, id: str, part: str) -> str:
+        """What was meant by a part that a step does not have."""
+        known = algebra.keys(shapes.known(self.scene).output(self.scene.steps[id].node)) or ()
+        if part in known or part not in _WHOLE:
+            hint = None if part in known else self.scene.did_you_mean(part, OF_STEP, prefix=f"steps.{id}.")
+            return hint or f"did you mean `steps.{id}.output.{part}`?"
+        return f"did you mean `steps.{id}.{_WHOLE[part]}`?"
 
     def order(self, target: Entry, use: Use, field: Field) -> Found | None:
         """Whether the step is over, and visible, where it is read."""

@@ -128,7 +128,14 @@ def _is_error_type(name: str) -> bool:
     return name in ERROR_TYPES or _REFINED.fullmatch(name) is not None
 
 
+_ANY_TYPE = frozenset(("error", "any", "all", "*", "exception", "failure", "failed", "always"))
+
+
 def _unknown_type(scene: Scene, name: str, at: Pointer) -> Problem:
+    if re.fullmatch(r"[1-5](xx|\d\d)", name):
+        return scene.problem("TRM352", f"unknown error type `{name}`", at, hint=f"write http.{name}")
+    if name.lower() in _ANY_TYPE:
+        return scene.problem("TRM352", f"unknown error type `{name}`", at, hint="leave `on` out: all are meant then")
     near = scene.suggest(name, [*ERROR_TYPES, "http.4xx", "http.5xx", "http.429", "exit.1", "plugin.*"])
     hint = (
         f"did you mean `{near}`?" if near else "error types: " + ", ".join(ERROR_TYPES) + ", http.5xx, exit.3, plugin.*"

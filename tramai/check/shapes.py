@@ -201,16 +201,25 @@ class Shapes:
         for part in rest:
             found = algebra.kinds(schema)
             if isinstance(part, str) and found == {"array"}:
-                return f"{subject} is a list here: it has no `{part}`", "take one item, such as [0], or use map(…)"
+                hint = _filtered(part) or "take one item, such as [0], or use map(…)"
+                return f"{subject} is a list here: it has no `{part}`", hint
             simple = len(found) == 1 and next(iter(found)) in _NO_FIELDS
             if simple and not (isinstance(part, int) and found == {"string"}):
-                return f"{subject} is {algebra.spell(found)} here: it has no `{part}`", None
+                return f"{subject} is {algebra.spell(found)} here: it has no `{part}`", _filtered(part)
             known = algebra.keys(schema) if isinstance(part, str) and found == {"object"} else None
             if known is not None and part not in known:
                 hint = self.scene.did_you_mean(str(part), known) or f"declared: {', '.join(known) or 'nothing'}"
                 return f"{subject} declares no `{part}`", hint
             schema = algebra.member(schema, part)
         return None
+
+
+def _filtered(part: str | int) -> str | None:
+    """The filter that is meant by what looks like a field."""
+    from ..expression.filters import FILTERS
+
+    name = {"size": "length", "len": "length"}.get(str(part), str(part))
+    return f"data has no methods: write `… | {name}`" if name in FILTERS else None
 
 
 class _Known:

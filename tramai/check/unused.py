@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..errors import Problem
+from . import foreign
 from .scene import Scene
 
 _ONE = {"inputs": "input", "secrets": "secret", "state": "state key"}
@@ -12,7 +13,7 @@ _ONE = {"inputs": "input", "secrets": "secret", "state": "state key"}
 
 def declared(scene: Scene) -> Iterator[Problem]:
     """Inputs, secrets and state that no step uses. What has a description, or a name that begins with `_`, is meant."""
-    used = _used(scene)
+    used = _used(scene) | foreign.mentioned(scene)
     for section, one in _ONE.items():
         for name, spec in getattr(scene.workflow, section).items():
             if (section, name) in used or (section, "") in used or name.startswith("_"):

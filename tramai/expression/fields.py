@@ -144,11 +144,16 @@ class Expression(Template):
             return
         inner = self._source()
         example = "${{ … }}" if found.expressions or "{{" in inner or not inner else f"${{{{ {inner[:60]} }}}}"
+        advice = f"write {example}"
+        if example != "${{ … }}":
+            # What would be wrong inside it as well is said at once.
+            inside = next(iter(record(f"${{{{ {inner} }}}}").problems), None)
+            advice = inside[4] or advice if inside is not None else advice
         yield ExpressionError(
             "this must be one whole ${{ … }}" + (", without text around it" if found.expressions else ""),
             text=self.text,
             end=len(self.text),
-            hint=f"write {example}",
+            hint=advice,
             code="TRM207",
         )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from jinja2 import nodes
 
+from . import foreign
 from .kinds import never_boolean
 from .names import uses_of
 from .parse import Record, Tree
@@ -241,9 +242,9 @@ class _Translator:
 
 def _near(name: str, known: dict[str, Any]) -> str | None:
     others = {"regex_replace": "replace", "safe": "string", "strip": "trim", "len": "length", "str": "string"}
+    if (habit := foreign.of_filter(name)) is not None:
+        return habit
     near = others.get(name) or suggest(name, known)
-    if name in {"match", "search", "regex", "regex_search", "regex_match", "regex_findall"}:
-        return "there are no regular expressions; see the tests like, startswith, endswith and in"
     return f"did you mean '{near}'?" if near in known else "`tramai explain TRM206` lists them"
 
 
@@ -251,6 +252,8 @@ def _call_hint(callee: Tree) -> str:
     if callee[0] == "get" and callee[4] == "get":
         return 'read a key with x.key or x["key"], and give another value with `| default(…)`'
     name = callee[4] if callee[0] == "get" else callee[3] if callee[0] == "name" else "filter"
+    if isinstance(name, str) and (habit := foreign.of_call(name, method=callee[0] == "get")) is not None:
+        return habit
     spelled = {"strip": "trim", "len": "length", "str": "string", "dict": "fromitems", "sorted": "sort"}.get(name, name)
     from .filters import FILTERS, TESTS
 

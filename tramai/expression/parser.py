@@ -10,6 +10,7 @@ from jinja2 import TemplateSyntaxError, nodes
 from jinja2.lexer import TokenStream
 from jinja2.parser import Parser
 
+from . import foreign
 from .tokens import Tokens, Unreadable, environment
 
 _EXPECTED = re.compile(r"expected token '(.+?)', got .*", re.S)
@@ -77,6 +78,9 @@ class FieldParser(Parser):
 
     def _hint(self, number: int) -> str | None:
         token, before = self._tokens.tokens[number], self._tokens.tokens[max(0, number - 1)]
+        habit = foreign.of_token(self._text, token.lineno, self._tokens.ends[number])
+        if habit is not None:
+            return habit
         if token.type == "assign":
             return "to compare, write =="
         return "write `or`" if token.type == before.type == "pipe" else None

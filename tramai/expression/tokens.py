@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment
 from jinja2.lexer import Token, get_lexer, operators
 
+from . import foreign
 from .scan import Part
 
 _MOST_TOKENS = 20_000
@@ -91,7 +92,8 @@ def read_tag(part: Part, into: Tokens) -> None:
             raise Unreadable("the expression is nested too deeply", start, part.inner_start + position)
     if position < len(part.inner):
         character, start = part.inner[position], part.inner_start + position
-        raise Unreadable(f"unexpected '{character}'", start, start + 1, _HINTS.get(character))
+        hint = foreign.of_token(part.inner, position, position + 1) or _HINTS.get(character)
+        raise Unreadable(f"unexpected '{character}'", start, start + 1, hint)
 
 
 @functools.cache

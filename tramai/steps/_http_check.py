@@ -89,7 +89,8 @@ def _scheme(start: str, literal: bool) -> str | None:
 def _host(step: Http, method: str, host: str) -> Iterator[Finding]:
     problem = host_problem(host) if host.isascii() else None
     if problem is not None:
-        yield Finding((method,), "TRM321", f"the URL {problem}", "write it as https://host/path")
+        hint = "an expression is written ${{ … }}" if "$" in host or "{" in host else "write it as https://host/path"
+        yield Finding((method,), "TRM321", f"the URL {problem}", hint)
     elif step.allow_hosts is not None and not host_allowed(host, step.allow_hosts):
         yield Finding((method,), "TRM327", f"the host {host} is not in allow_hosts", "add it, or remove the list")
     elif (step.allow_private is None or step.allow_private.data is False) and re.fullmatch(r"[0-9.]+|.*:.*", host):

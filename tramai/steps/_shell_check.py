@@ -27,6 +27,10 @@ def findings(step: Shell) -> Iterator[Finding]:
         yield Finding((), "TRM310", f"a shell step needs either `run` or `argv`, {both}", hint)
     if step.run_ is not None:
         yield from _templated(step, step.run_)
+        if "$" in step.run_ or "|" in step.run_ or "::set-output" in step.run_:
+            from ._shell_lint import findings as lint
+
+            yield from lint(step.run_)
     yield from _environment(step)
     yield from _programs(step)
     if size.parse(step.max_output) < 1:
