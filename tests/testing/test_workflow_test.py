@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,33 @@ import pytest
 from tests.testing.support import made, only, outcomes, places, written
 from tramai.errors import InvalidInput, UsageError
 from tramai.testing import WorkflowTest, running
+
+
+@contextmanager
+def serving(body: str) -> Iterator[str]:
+    """A server on loopback that gives one answer to everything; its URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
 
 HEAD = "workflow: hello.yaml\ntests:\n  - name: one\n"
 
@@ -208,6 +239,23 @@ def test_an_attempt_that_takes_longer_than_its_timeout_times_out() -> None:
     ran = WorkflowTest(plan, stubs={"a": {"output": 1, "takes": "61s"}}).run()
     assert ran.error is not None
     assert ran.error["type"] == "timeout"
+
+
+def test_the_deadline_of_a_step_ends_its_attempts() -> None:
+    step = {"id": "a", "shell": "x", "deadline": "10m", "retry": {"max_attempts": 9, "delay": "1m", "jitter": 0}}
+    late = {"error": {"type": "exit.1"}, "takes": "3m"}
+    ran = WorkflowTest(made([step]), stubs={"a": [late, late, late]}).run()
+    assert ran.error is not None
+    assert (ran.error["type"], ran.error["attempt"]) == ("timeout", 3)
+
+
+def test_what_models_are_said_to_use_counts_against_the_limits() -> None:
+    ask = {"ai": {"model": "openai:gpt-5", "prompt": "x"}}
+    plan = made([{"id": "a", **ask}, {"id": "b", **ask}], limits={"max_tokens": 100})
+    used = {"output": "y", "usage": {"input_tokens": 90, "output_tokens": 20}}
+    ran = WorkflowTest(plan, stubs={"a": used}).run()
+    assert ran.error is not None
+    assert (ran.error["type"], ran.error["step"]) == ("limit", "b")
 
 
 def test_a_block_that_takes_longer_than_its_timeout_times_out() -> None:
@@ -456,3 +504,30 @@ def test_an_answer_to_a_question_that_was_not_asked_is_a_failure(tmp_path: Path)
     assert [(problem.code, problem.message) for problem in outcome.problems] == [
         ("TRM774", "the answer `ask` was never used")
     ]
+
+
+# What really runs.
+
+
+def test_a_request_that_is_allowed_is_really_sent_and_survives_a_crash() -> None:
+    with serving("hello") as url:
+        steps = [
+            {"id": "ask", "http": {"get": url, "allow_private": True}, "output": "${{ result.body }}"},
+            {"id": "wait", "delay": "1d"},
+            {"id": "tell", "shell": "x"},
+        ]
+        test = WorkflowTest(made(steps), stubs={"tell": {"output": 1}}, allow=["http"])
+        ran = test.run()
+        assert ran.steps["ask"].output == "hello"
+        assert [call.step for call in ran.calls] == ["tell"]
+        assert test.run(crash_after="ask").status == "completed"
+        assert [wrong for _, _, wrong in test.crash_everywhere(ran) if wrong] == []
+
+
+def test_steps_side_by_side_really_run_side_by_side_where_one_needs_a_loop() -> None:
+    with serving("hello") as url:
+        get = {"http": {"get": url, "allow_private": True}, "output": "${{ result.status }}"}
+        branches = {"one": [{"id": "one", **get}], "two": [{"id": "two", "shell": "x", "timeout": "1m"}]}
+        plan = made([{"id": "both", "parallel": {"branches": branches}, "timeout": "5m"}])
+        ran = WorkflowTest(plan, stubs={"two": {"output": 2}}, allow=["one"]).run()
+        assert ran.steps["both"].output == {"one": {"one": 200}, "two": {"two": 2}}

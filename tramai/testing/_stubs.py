@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -21,6 +22,8 @@ from ._paths import blocks_of
 from ._script import Call, Script, failure, usage
 from .suite import Answer
 
+SLACK = 0.5
+"""Seconds that the test itself may have taken since the attempt began."""
 PASSIVE = frozenset(("local", "delay", "gate"))
 """Verbs that compute, wait, or ask: they run as they are."""
 
@@ -75,7 +78,7 @@ class Stub(Step, frozen=True, kw_only=True):
             succeeded=answer.error is None,
         )
         live.script.calls.append(call)
-        self._wait(answer, live)
+        self._wait(answer, live, ctx)
         if answer.error is not None:
             error = failure(answer.error)
             error.usage = usage(answer.usage)
@@ -106,13 +109,18 @@ class Stub(Step, frozen=True, kw_only=True):
         assert isinstance(ctx, StepContext)
         return ctx.value_with(self.node.output, {"result": result})  # type: ignore[no-any-return]
 
-    def _wait(self, answer: Answer, live: Live) -> None:
+    def _wait(self, answer: Answer, live: Live, ctx: Context) -> None:
+        """Let the time of the attempt pass, up to the end of its `timeout`, of the `deadline` or of the run's limit."""
         if answer.takes is None or live.driver is None:
             return
         limit = self.node.timeout
-        if limit is not None and answer.takes > limit:
+        left = None if ctx.deadline is None else ctx.deadline - time.monotonic() + SLACK
+        if limit is not None and answer.takes > limit and (left is None or limit <= left):
             live.driver.pass_time(limit)
             raise StepError("timeout", f"the step took longer than its timeout of {limit:g}s")
+        if left is not None and answer.takes > left:
+            live.driver.pass_time(max(left, 0.0))
+            raise StepError("timeout", "the step took longer than there was time left")
         live.driver.pass_time(answer.takes)
 
 
