@@ -162,3 +162,31 @@ def test_a_run_that_is_cut_off_everywhere_is_counted(tramai: Call) -> None:
     result = tramai("test", ".")
     assert result.exit_code == 0
     assert ", 6 crashes)" in result.stdout
+
+
+def test_the_endings_of_test_files_are_known_without_an_import() -> None:
+    from tramai.cli import _paths
+    from tramai.testing import suite
+
+    assert _paths.TESTS == suite.ENDINGS
+
+
+def test_test_files_are_validated_with_the_workflows(tramai: Call) -> None:
+    write("a.tramai-test.yaml", PASSES)
+    assert tramai("validate", ".").stdout == "2 files checked, no problems\n"
+    write("a.tramai-test.yaml", INVALID)
+    result = tramai("validate", ".")
+    assert result.exit_code == 1
+    assert "error[TRM104]: unknown key `stub`" in result.stdout
+    assert result.stdout.endswith("2 files checked: 1 error, 0 warnings\n")
+    assert tramai("validate", "a.tramai-test.yaml", "--fix").exit_code == 1
+    assert Path("a.tramai-test.yaml").read_text() == INVALID
+    write("hello.yaml", HELLO.replace("shell:", "shel:"))
+    problems = {file["file"]: file["problems"] for file in document(tramai("validate", ".", "--json"))["files"]}
+    assert [problem["code"] for problem in problems["hello.yaml"]] == ["TRM104"]
+    assert problems["a.tramai-test.yaml"][0]["line"] == 3
+
+
+def test_fmt_leaves_test_files_alone(tramai: Call) -> None:
+    write("a.tramai-test.yaml", PASSES)
+    assert "a.tramai-test.yaml" not in tramai("fmt", "--check", ".").output

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -17,8 +15,6 @@ from ._session import Session
 if TYPE_CHECKING:
     from ..testing.reading import Loaded
     from ..testing.running import Outcome
-
-_SKIPPED = {"node_modules", "__pycache__", "venv"}
 
 
 class Report(msgspec.Struct):
@@ -60,12 +56,10 @@ def command(session: Session, paths: tuple[str, ...], words: tuple[str, ...], re
     Exit status: 0 all passed, 1 a test failed, 2 no test, 3 a test file or its
     workflow is invalid, and no test was run.
     """
+    from . import _paths
+
     target = _target(report)
-    reports = [_read(session, file) for file in _files(paths)]
-    if not reports:
-        raise UsageError(
-            what=f"no test files in {', '.join(paths)}", hint="their names end in .tramai-test.yaml or .toml"
-        )
+    reports = [_read(session, file) for file in _paths.test_files(paths)]
     began = time.monotonic()
     if all(one.sound for one in reports):
         _run(session, reports, words)
@@ -88,23 +82,6 @@ def _target(report: str | None) -> str | None:
     if kind != "junit" or not file:
         raise UsageError(what=f"--report {report} is not known", hint="write --report junit=FILE")
     return file
-
-
-def _files(paths: tuple[str, ...]) -> Iterator[str]:
-    seen = set()
-    for path in paths:
-        for file in _walk(path) if os.path.isdir(path) else (path,):
-            if file not in seen:
-                seen.add(file)
-                yield file
-
-
-def _walk(folder: str) -> Iterator[str]:
-    from ..testing.suite import is_suite
-
-    for where, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED)
-        yield from (os.path.normpath(os.path.join(where, name)) for name in sorted(names) if is_suite(name))
 
 
 def _read(session: Session, path: str) -> Report:

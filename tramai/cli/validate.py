@@ -42,7 +42,8 @@ def command(
     """Find every mistake in workflow files, without running anything.
 
     PATHS are files, folders, or - for standard input. In a folder, the *.yaml,
-    *.yml and *.toml files with a top-level `tramai` key are checked.
+    *.yml and *.toml files with a top-level `tramai` key are checked, and files
+    of workflow tests (*.tramai-test.yaml, *.tramai-test.toml).
 
     All independent problems of a file are found in one pass; the text shows at
     most 20 of each file. `tramai explain CODE` explains one.
@@ -58,7 +59,7 @@ def command(
     from . import _paths
 
     shown = _buffer() if output is not None else session.out
-    checks = [_Check(session, path, shown if form == "text" else None) for path in _paths.files(paths)]
+    checks = [_Check(session, path, shown if form == "text" else None) for path in _paths.files(paths, tests=True)]
     for one in checks:
         one.look(fix=fix, strict=strict, show_diff=show_diff)
     files = [one.report for one in checks]
@@ -110,15 +111,18 @@ class _Check:
         from msgspec import UNSET
 
         from .. import document, plan, workflow
-        from . import _documents, _encode
+        from . import _documents, _encode, _paths
 
         fixed: Any = UNSET
         diff: Any = UNSET
         try:
             self.source = document.read(self.path)
             self._session.sources[self.source.file] = self.source.text
-            found, self.problems = workflow.examine(self.source)
-            if fix:
+            if _paths.is_test(self.path):
+                found, self.problems = None, _of_tests(self.source)
+            else:
+                found, self.problems = workflow.examine(self.source)
+            if fix and not _paths.is_test(self.path):
                 done, diff = self._mend(strict=strict, show_diff=show_diff)
                 fixed = [_encode.finding(one) for one in done]
                 found, self.problems = workflow.examine(self.source)
@@ -197,6 +201,17 @@ class _Check:
                 self._out.line(line)
         if self._session.verbose and not self.problems:
             self._out.line(f"ok  {self.path}")
+
+
+def _of_tests(source: Document) -> tuple[Problem, ...]:
+    """What is wrong with a file of workflow tests; its workflow is a file of its own."""
+    from ..testing import reading
+
+    return tuple(
+        problem
+        for problem in reading.examine(source).problems
+        if problem.position is None or problem.position.file == source.file
+    )
 
 
 def _print(session: Session, form: str, checks: list[_Check], out: Terminal, *, strict: bool) -> None:
