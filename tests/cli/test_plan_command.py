@@ -119,3 +119,26 @@ def test_people_read_the_same(tramai: Call) -> None:
     assert "│ └─ default: not taken nothing" in lines
     assert "├─ ask ai non_replayable reaches outside: model demo:echo verify shell" in lines
     assert "5 to 8 step executions, of at most 20; limits: timeout 2h" in lines
+
+
+def test_permits_that_would_be_enough_are_inferred(tramai: Call) -> None:
+    found = planned(tramai)["permits"]
+    assert found == {
+        "declared": False,
+        "enough": {"shell": ["bash", "ping"], "http": ["example.com"]},
+        "unknown": [],
+        "missing": [],
+    }
+    assert "would be enough: permits: {shell: [bash, ping], http: [example.com]}" in tramai("plan", "whole.yaml").stdout
+
+
+def test_what_is_not_permitted_is_said_before_the_run(tramai: Call) -> None:
+    file = "tramai: 1\nname: p\npermits: {http: [a.example.com]}\n"
+    file += "inputs: {u: {type: string, default: 'https://b.example.com/'}}\n"
+    file += (
+        "steps:\n  - {id: one, http: {get: 'https://a.example.com/'}}\n  - {id: two, http: {get: '${{ inputs.u }}'}}\n"
+    )
+    write("p.yaml", file)
+    text = tramai("plan", "p.yaml").stdout
+    assert "needs permits: {http: [a.example.com]}" in text
+    assert "only the run will know: the http of two" in text

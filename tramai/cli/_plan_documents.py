@@ -58,6 +58,15 @@ class PlannedExecutions(Struct, frozen=True, kw_only=True):
     limit: int
 
 
+class PlannedPermits(Struct, frozen=True, kw_only=True):
+    """What a run may reach. `enough`: permits that name all the file names; `unknown`: what only the run will know."""
+
+    declared: Annotated[bool, Meta(description="the workflow has `permits`: what they do not name is refused")]
+    enough: dict[str, list[str]]
+    unknown: Annotated[list[list[str]], Meta(description="pairs of a kind (shell, http, …) and a step")]
+    missing: Annotated[list[list[str]], Meta(description="pairs of a kind and a name that `permits` does not cover")]
+
+
 class Plan(Struct, frozen=True, kw_only=True):
     """What a run would do."""
 
@@ -70,6 +79,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     secrets: list[PlannedSecret]
     limits: dict[str, Any] = {}
     executions: PlannedExecutions | None = None
+    permits: PlannedPermits | None = None
     steps: list[PlannedStep]
     catch: Annotated[list[PlannedBlock], Meta(description="blocks of the workflow's own `catch`")] = []
     last: Annotated[list[PlannedStep], Meta(description="the steps of `finally`")] = []

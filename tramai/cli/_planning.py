@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from .. import reach
 from ..expression import Condition, ExpressionError, Template, Text, Value, evaluate, render_text
 from ..plan import Plan
 from ..step import Block, Control, Node, Step
-from ._plan_documents import PlannedBlock, PlannedExecutions, PlannedStep
+from ._plan_documents import PlannedBlock, PlannedExecutions, PlannedPermits, PlannedStep
 
 LONGEST = 80
 
@@ -200,6 +201,20 @@ def limits(made: Plan) -> dict[str, Any]:
     """The limits of a run that are set, as JSON."""
     plain = msgspec.to_builtins(made.workflow.limits, enc_hook=float)
     return {name: value for name, value in plain.items() if value is not None}
+
+
+def permits(made: Plan) -> PlannedPermits:
+    """What the steps reach for, as far as the file names it, against what it permits."""
+    own = made.workflow.permits
+    asked = [node.verify for node in made.nodes.values() if isinstance(node.verify, Node)]
+    found = reach.needs([*made.nodes.values(), *asked], own)
+    named = msgspec.to_builtins(found.permits)
+    return PlannedPermits(
+        declared=own is not None,
+        enough={kind: list(names) for kind, names in named.items() if names},
+        unknown=[list(pair) for pair in found.unknown],
+        missing=[list(pair) for pair in found.missing],
+    )
 
 
 def _verify(node: Node) -> str | None:

@@ -62,7 +62,7 @@ def show(session: Session, file: str, pairs: tuple[str, ...], inputs_file: str |
 def _planned(made: Plan, bound: dict[str, Any], file: str) -> _plan_documents.Plan:
     """The document."""
     from . import _plan_documents
-    from ._planning import Planner, executions, limits
+    from ._planning import Planner, executions, limits, permits
 
     planner = Planner(made, bound)
     flow = made.workflow
@@ -81,6 +81,7 @@ def _planned(made: Plan, bound: dict[str, Any], file: str) -> _plan_documents.Pl
         secrets=_secrets(made),
         limits=limits(made),
         executions=executions(made, [*steps, *last]),
+        permits=permits(made),
         steps=steps,
         catch=[block for block in others if block.label != "finally"],
         last=last,
@@ -124,9 +125,24 @@ def _text(session: Session, made: Plan, planned: _plan_documents.Plan) -> list[s
     width = max((cells(head) for head, *_ in rows), default=0)
     for head, kind, replay, effect in rows:
         lines.append(f"{pad(head, width)}  {kind:<9} {replay:<15} {effect}".rstrip())
+    lines += _permits(planned)
     lines.append(_count(planned))
     lines.append("nothing was done; `tramai run` does it")
     return lines
+
+
+def _permits(planned: _plan_documents.Plan) -> Iterator[str]:
+    """Permits that would be enough, and where the workflow's own are not."""
+    found = planned.permits
+    assert found is not None
+    if found.missing:
+        listed = ", ".join(f"{kind} {safe(name)}" for kind, name in found.missing)
+        yield f"not permitted, so a step will fail: {listed}"
+    if found.enough:
+        inner = ", ".join(f"{kind}: [{', '.join(map(safe, names))}]" for kind, names in found.enough.items())
+        yield f"{'needs' if found.declared else 'would be enough:'} permits: {{{inner}}}"
+    if found.unknown:
+        yield "only the run will know: " + ", ".join(f"the {kind} of {step}" for kind, step in found.unknown)
 
 
 def _count(planned: _plan_documents.Plan) -> str:
