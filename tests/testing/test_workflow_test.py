@@ -498,6 +498,13 @@ def test_a_decision_survives_every_crash() -> None:
     assert [wrong for _, _, wrong in test.crash_everywhere() if wrong] == []
 
 
+def test_a_gate_that_nobody_answered_is_named(tmp_path: Path) -> None:
+    workflow = "tramai: 1\nname: g\nsteps:\n  - {id: ask, gate: {ask: Go on?}}\n"
+    (problem,) = only(tmp_path, HEAD, workflow).problems
+    assert problem.message == "the run is waiting, expected completed"
+    assert problem.hint == "answer it: answers: {ask: {decision: approve}}"
+
+
 def test_an_answer_to_a_question_that_was_not_asked_is_a_failure(tmp_path: Path) -> None:
     workflow = "tramai: 1\nname: g\nsteps:\n  - {id: ask, when: '${{ false }}', gate: {ask: Go on?}}\n"
     outcome = only(tmp_path, HEAD + "    answers: {ask: {decision: approve}}\n", workflow)

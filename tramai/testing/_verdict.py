@@ -10,6 +10,7 @@ from msgspec import UNSET
 from ..codec import encode
 from ..error_types import matches
 from ..errors import Pointer, Problem
+from ..event import GateAsked
 from ..expression import ExpressionError
 from ..expression import test as holds
 from ._paths import Pattern, Steps
@@ -54,7 +55,13 @@ def _status(ran: Ran, wanted: str, at: Pointer) -> Problem:
     why = ""
     if ran.error is not None:
         why = f"\nstep {ran.error.get('path')} failed: {ran.error.get('type')}: {ran.error.get('message')}"
-    return _problem(f"the run is {ran.status}, expected {wanted}{why}", at)
+    hint = str(ran.error["hint"]) if ran.error is not None and ran.error.get("hint") else None
+    if ran.status == "waiting":
+        asked = [event.path for event in ran.events if isinstance(event, GateAsked)]
+        hint = f"answer it: answers: {{{asked[-1] if asked else 'STEP'}: {{decision: approve}}}}"
+    elif ran.status == "sleeping":
+        hint = "without `wake: false` pauses pass"
+    return _problem(f"the run is {ran.status}, expected {wanted}{why}", at, hint)
 
 
 def _value(name: str, want: Any, found: Any, at: Pointer, *, exact: bool) -> Iterator[Problem]:
