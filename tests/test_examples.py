@@ -246,6 +246,22 @@ def test_approval_delay_stops_a_bad_canary(tramai: Tramai) -> None:
     assert "3.5 %" in ran.last["error"]["message"]
 
 
+def test_approval_waits_for_people_and_goes_on(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "approval.yaml"))
+    assert (ran.status, ran.last["status"]) == (11, "waiting")
+    assert ran.finished() == {"review[size].measure": "succeeded"}
+    assert tramai("resume", "@last", "--approve", "sign_off=yes").last["status"] == "waiting"
+    assert tramai("approve", "@last", "--data", "ticket=OPS-7", "--data", "percent=25", "--as", "ann").status == 0
+    again = tramai("resume", "@last")
+    assert again.outputs == {"released": "released 1.4 to 25 %", "approved_by": "ann"}
+
+
+def test_approval_ends_where_somebody_says_no(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "approval.yaml"), "--approve", "sign_off=no")
+    assert ran.status == 10
+    assert ran.last["error"]["path"] == "review[security].sign_off"
+
+
 @contextmanager
 def serving(status: int, body: str) -> Iterator[str]:
     """A server on loopback that gives one answer to everything; its URL."""

@@ -29,8 +29,6 @@ async def answer(
     """
     question = _asked(host, node, path, make)
     await host.durable(pure=False)
-    if host.audience.news("asked", path, question.number):
-        _tell_asked(host, node, path, attempt, question)
     while True:
         notes = await host.driver.blocking(host.journal.notes, host.interrupt, 10.0)
         decision = asking.outcome(question, asking.votes(notes, path, question.number))
@@ -45,6 +43,9 @@ async def answer(
             except CheckpointConflict:
                 pass
             continue
+        if decision is None and host.audience.news("asked", path, question.number):
+            _tell_asked(host, node, path, attempt, question)
+            continue  # whoever heard it may have decided
         if decision is not None:
             _tell_decided(host, node, path, attempt, decision)
         return question, decision
@@ -84,6 +85,7 @@ def _tell_asked(host: StoreHost, node: Node, path: str, attempt: int, question: 
                 deadline=question.deadline,
                 approvers=question.approvers,
                 min=question.min,
+                needs=question.needs,
             )
         )
 

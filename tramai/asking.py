@@ -34,6 +34,11 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     deadline: float | None = None
     on_timeout: str = "fail"
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The fields that an approval must bring."""
+        return tuple((self.form or {}).get("required", ()))
+
 
 class Vote(msgspec.Struct, frozen=True, kw_only=True):
     """What one person said, or (`timed_out`, by nobody) that nobody said enough in time."""

@@ -61,7 +61,7 @@ class NothingAsked(TramaiError):
 
 
 class AlreadyDecided(TramaiError):
-    """gate '{path}' is decided already: {decision}{by}"""
+    """gate '{path}' is decided already: {decision}{whom}"""
 
     code = "TRM441"
     exit_status = 5
@@ -124,6 +124,16 @@ def opened(records: Iterable[Record], notes: Sequence[Note]) -> tuple[Open, ...]
 def look(store: Store, run_id: str) -> tuple[Open, ...]:
     """The questions of a run that are open."""
     return opened(store.journal(run_id), store.notes(run_id))
+
+
+def asked(records: Iterable[Record], path: str, number: int) -> Question | None:
+    """One of the questions that a step has asked."""
+    for record in records:
+        if record.mark is Mark.DECIDED and record.path == path and record.verb == "gate" and record.value is not None:
+            question = msgspec.convert(decode(record.value), Question)
+            if question.number == number:
+                return question
+    return None
 
 
 def due(store: Store, run: Run, by: float) -> bool:
@@ -244,7 +254,8 @@ def _judge(meant: Open, decision: str, by: str, data: Mapping[str, Json] | None,
     path, question = meant.path, meant.question
     if meant.decision is not None:
         last = meant.decision.last
-        raise AlreadyDecided(path=path, decision=meant.decision.decision, by=f" by {last.by}" if last.by else "")
+        whom = f" by {last.by}" if last.by else ""
+        raise AlreadyDecided(path=path, decision=meant.decision.decision, by=last.by, whom=whom)
     earlier = next((vote for vote in meant.votes if vote.by == by), None)
     if earlier is not None:
         hint = f"{meant.approvals} of {question.min} have approved; somebody else must decide too"

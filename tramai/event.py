@@ -62,7 +62,7 @@ class GateAsked(Event, frozen=True, kw_only=True, tag="gate.asked"):
     """A gate waits for people to decide; told once by everybody who carries the run that far.
 
     `asking` counts the askings of a step, `approvers` are those who may decide (none named: anybody), `min` of them
-    must approve before `deadline` (epoch seconds).
+    must approve before `deadline` (epoch seconds), and say what its form `needs`.
     """
 
     path: str
@@ -72,6 +72,7 @@ class GateAsked(Event, frozen=True, kw_only=True, tag="gate.asked"):
     deadline: float | None = None
     approvers: tuple[str, ...] = ()
     min: int = 1
+    needs: tuple[str, ...] = ()
 
 
 class GateDecided(Event, frozen=True, kw_only=True, tag="gate.decided"):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from . import deciding
 from .codec import encode
+from .driver import Interrupted
 from .outcomes import Blocked, Suspended
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Patience:
         host.journal.note("run.resumed", by=self._by, data=data)
         if host.run_deadline is not None:
             host.run_deadline += time.monotonic() - began
+        if host.interrupt.is_set:
+            raise Interrupted(host.interrupt.reason or "signal")
         return self._hear()
 
     def _look(self) -> tuple[deciding.Open, ...]:

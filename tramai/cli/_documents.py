@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from .. import event
-from . import _store_documents
+from . import _gate_documents, _store_documents
 from ._diff_documents import Differences
+from ._gate_documents import QuestionView
 from ._plan_documents import Plan
 from ._problem_documents import Finding as Finding
 from ._problem_documents import Place as Place
@@ -179,6 +180,7 @@ class RunView(Struct, frozen=True, kw_only=True):
     step: Text
     rerun_of: Text = None
     stale: Annotated[bool, Meta(description="it counts as running and its runner is gone")] = False
+    questions: Annotated[list[QuestionView], Meta(description="what gates wait with")] = []
     steps: list[StepView]
     events: list[Happening]
 
@@ -322,5 +324,6 @@ Event = (
 )  # fmt: skip
 DOCUMENTS = (
     Error, Validation, Digest, Detached, Runs, Run, Plan, Tests, Differences, Graph, Named, Explanation, Codes, Logs,
-    LogLine, Cancelled, Resolved, Completion, Version, *_store_documents.DOCUMENTS,
+    LogLine, Cancelled, Resolved, Completion, Version, *_gate_documents.DOCUMENTS,
+    *_store_documents.DOCUMENTS,
 )  # fmt: skip

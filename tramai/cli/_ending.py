@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..event import RunFinished, StepFinished
+from ..event import GateAsked, RunFinished, StepFinished
 from ._advice import resolve_commands, short
 from ._clockface import took, until
 from ._errors import block, notes
@@ -40,7 +40,7 @@ def show(session: Session, finished: RunFinished, tally: Tally, plan: Plan | Non
         for line in failure(session, finished, tally, plan, store):
             session.err.line(line)
     session.note(_summary(session, finished, tally, plan))
-    for label, command in _ways_on(finished):
+    for label, command in _ways_on(finished, tally):
         session.note(f"  {label + ':':<9} {command}")
 
 
@@ -146,10 +146,11 @@ def _summary(session: Session, finished: RunFinished, tally: Tally, plan: Plan |
     return said
 
 
-def _ways_on(finished: RunFinished) -> list[tuple[str, str]]:
+def _ways_on(finished: RunFinished, tally: Tally) -> list[tuple[str, str]]:
     run = short(finished.run_id)
     if finished.status == "waiting":
-        return [("later", f"tramai resume {run}")]
+        asked = tuple(tally.questions.values())
+        return [*(("approve", _approve(run, one, len(asked))) for one in asked), ("later", f"tramai resume {run}")]
     if finished.status == "sleeping":
         return [("later", f"tramai resume {run}")]
     if finished.status == "failed":
@@ -157,6 +158,12 @@ def _ways_on(finished: RunFinished) -> list[tuple[str, str]]:
     if finished.status == "interrupted":
         return [("resume", f"tramai resume {run}")]
     return []
+
+
+def _approve(run: str, asked: GateAsked, count: int) -> str:
+    from ._questions import command
+
+    return command(run, safe(asked.path), asked.needs, alone=count == 1)
 
 
 def first_line(text: str) -> str:

@@ -16,12 +16,15 @@ LONGEST = 256 << 20
 _PAIR = re.compile(r"([^=:@\s]+)(:?=)(.*)", re.DOTALL)
 
 
-def gather(pairs: Iterable[str], file: str | None) -> dict[str, Any]:
-    """All inputs that were given; a pair wins over the file, a name given twice in pairs is an error."""
+def gather(pairs: Iterable[str], file: str | None, *, flag: str = "-i") -> dict[str, Any]:
+    """All inputs that were given; a pair wins over the file, a name given twice in pairs is an error.
+
+    `flag` is what a pair is given with, for the words of errors.
+    """
     found = _read_all(file) if file is not None else {}
     seen: set[str] = set()
     for pair in pairs:
-        name, value = _one(pair)
+        name, value = _one(pair, flag)
         if name in seen:
             raise InvalidInput(name=name, what="is given twice")
         seen.add(name)
@@ -29,24 +32,28 @@ def gather(pairs: Iterable[str], file: str | None) -> dict[str, Any]:
     return found
 
 
-def _one(pair: str) -> tuple[str, Any]:
+def _one(pair: str, flag: str) -> tuple[str, Any]:
     matched = _PAIR.fullmatch(pair)
     if matched is None:
-        hint = "write -i KEY=VALUE, KEY:=JSON or KEY=@FILE"
-        raise UsageError(what=f"'{_cut(pair)}' is not an input", hint=hint)
+        hint = f"write {flag} KEY=VALUE, KEY:=JSON or KEY=@FILE"
+        raise UsageError(
+            what=f"'{_cut(pair)}' is no KEY=VALUE" if flag != "-i" else f"'{_cut(pair)}' is not an input", hint=hint
+        )
     name, sign, value = matched.groups()
     if sign == ":=":
-        return name, _json(name, value)
+        return name, _json(name, value, flag)
     if value.startswith("@"):
         return name, _text_of(name, value[1:])
     return name, value
 
 
-def _json(name: str, text: str) -> Any:
+def _json(name: str, text: str, flag: str) -> Any:
     try:
         return _loads(text)
     except ValueError as error:
-        raise InvalidInput(name=name, what=f"is not JSON: {error}", hint=f"text needs no JSON: -i {name}=…") from None
+        raise InvalidInput(
+            name=name, what=f"is not JSON: {error}", hint=f"text needs no JSON: {flag} {name}=…"
+        ) from None
 
 
 def _loads(text: str) -> Any:

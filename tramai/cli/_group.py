@@ -19,6 +19,7 @@ SECTIONS = {
         "run": "Run a workflow file.",
         "resume": "Go on with a run after a crash, a pause or a failure.",
         "rerun": "Start a new run with the inputs of an earlier one.",
+        "status": "Show what needs you: decisions, failures, unknown outcomes.",
     },
     "Write": {
         "validate": "Find every mistake in workflow files.",
@@ -34,8 +35,11 @@ SECTIONS = {
     "Runs": {
         "list": "List runs, newest first.",
         "show": "Show one run: steps, attempts, events.",
+        "watch": "Follow a run until it is over.",
         "logs": "Print what the steps of a run wrote.",
         "diff": "Show what has changed since a run was started.",
+        "approve": "Approve what a gate asks.",
+        "reject": "Reject what a gate asks.",
         "cancel": "Cancel a run for good.",
         "resolve": "Say what became of a step whose end was not seen.",
     },

@@ -29,5 +29,8 @@ class Lines:
             self._seq += 1
             self._terminal.line(event_line(event, self._seq))
 
+    def pause(self) -> None:
+        """Nobody is asked anything in the middle of JSON."""
+
     def close(self) -> None:
         """Every line is out already."""

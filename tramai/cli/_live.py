@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ..event import Event, RunFinished, RunStarted, StepFinished, StepOutput, StepRetrying, StepStarted
+from ..event import Event, GateAsked, RunFinished, RunStarted, StepFinished, StepOutput, StepRetrying, StepStarted
 from ._clockface import took
 from ._glyphs import glyph
 from ._rows import Rows
@@ -40,6 +40,10 @@ class Live:
         for line in lines:
             self._print(line)
 
+    def pause(self) -> None:
+        """Take the region away; it comes back when a step starts."""
+        self.close()
+
     def close(self) -> None:
         """Take the region away; the lines above stay."""
         live, self._live = self._live, None
@@ -53,12 +57,16 @@ class Live:
         if isinstance(event, StepFinished):
             self._last.pop(event.path, None)
             return [self._rows.finished(event)] if self._stays(event) else []
+        if isinstance(event, GateAsked):
+            return [self._rows.asked(event)]
         if isinstance(event, StepRetrying):
             return [self._rows.retrying(event)]
         if isinstance(event, RunStarted):
             return [self._rows.run(event)]
         if isinstance(event, RunFinished):
-            return [self._rows.suspended(event, step) for step in self._tally.leaves()]
+            return [
+                self._rows.suspended(event, step, self._tally.questions.get(step.path)) for step in self._tally.leaves()
+            ]
         return []
 
     def _stays(self, event: StepFinished) -> bool:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from ..event import Event, RunFinished, RunStarted, StepFinished, StepOutput, StepRetrying, StepStarted
+from ..event import Event, GateAsked, RunFinished, RunStarted, StepFinished, StepOutput, StepRetrying, StepStarted
 from ._rows import Rows
 from ._tally import Tally
 from ._terminal import Terminal
@@ -37,6 +37,9 @@ class Plain:
                 self._terminal.line(line)
             self._last = time.monotonic()
 
+    def pause(self) -> None:
+        """Lines make room by themselves; a gate that waits gives no sign of life."""
+
     def close(self) -> None:
         """End the sign of life."""
         self._over.set()
@@ -54,12 +57,16 @@ class Plain:
             if event.status == "replayed" and not self._verbose:
                 return []
             return [*self._rest(event.path), self._rows.finished(event)]
+        if isinstance(event, GateAsked):
+            return [self._rows.asked(event)]
         if isinstance(event, StepRetrying):
             return [self._rows.retrying(event)]
         if isinstance(event, RunStarted):
             return [self._rows.run(event)]
         if isinstance(event, RunFinished):
-            return [self._rows.suspended(event, step) for step in self._tally.leaves()]
+            return [
+                self._rows.suspended(event, step, self._tally.questions.get(step.path)) for step in self._tally.leaves()
+            ]
         return []
 
     def _output(self, event: StepOutput) -> list[str]:
@@ -90,6 +97,6 @@ class Plain:
                 if quiet + 0.5 < FIRST_SIGN:
                     wait = FIRST_SIGN - quiet
                     continue
-                for step in self._tally.leaves():
+                for step in (step for step in self._tally.leaves() if step.path not in self._tally.questions):
                     self._terminal.line(self._rows.silent(step, time.time() - step.at))
                 wait = NEXT_SIGN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ..event import RunFinished, RunStarted, StepFinished, StepRetrying, StepStarted
+from ..event import GateAsked, RunFinished, RunStarted, StepFinished, StepRetrying, StepStarted
 from ._advice import short
 from ._clockface import took, until
 from ._glyphs import glyph, word
@@ -52,16 +52,21 @@ class Rows:
         """A step that has said nothing for a while."""
         return self._row("running", event.path, event.verb, took(seconds), "")
 
-    def suspended(self, event: RunFinished, step: StepStarted) -> str:
-        """A step at which the run stopped for now."""
-        said = {
-            "sleeping": "",
-            "waiting": "for a decision",
-            "blocked": "its outcome is unknown",
-        }.get(event.status, "")
-        if event.wake_at is not None:
-            said = f"{said} until {until(event.wake_at, time.time())}".strip()
-        return self._row(event.status, step.path, step.verb, "", said)
+    def asked(self, event: GateAsked) -> str:
+        """A gate waits for people."""
+        return self._row("waiting", event.path, "gate", "", event.ask)
+
+    def suspended(self, event: RunFinished, step: StepStarted, asked: GateAsked | None) -> str:
+        """A step at which the run stopped for now; `asked` is what it waits with."""
+        state, instant = event.status, event.wake_at
+        said = {"waiting": "for a decision", "blocked": "its outcome is unknown"}.get(state, "")
+        if asked is not None:
+            instant = asked.deadline
+        elif state == "waiting":  # it sleeps beside a gate that waits
+            state, said, instant = "sleeping", "", None
+        if instant is not None:
+            said = f"{said} until {until(instant, time.time())}".strip()
+        return self._row(state, step.path, step.verb, "", said)
 
     def output(self, path: str, text: str) -> str:
         """A line that a child wrote."""

@@ -12,6 +12,7 @@ from . import (
     _diff_documents,
     _documents,
     _file_documents,
+    _gate_documents,
     _plan_documents,
     _problem_documents,
     _store_documents,
@@ -34,6 +35,7 @@ MODULES = (
     _plan_documents,
     _test_documents,
     _diff_documents,
+    _gate_documents,
     _store_documents,
     _file_documents,
 )

@@ -10,7 +10,7 @@ import msgspec
 
 from .. import engine
 from ..event import Event, RunFinished, RunStarted
-from . import render
+from . import _people, render
 from ._session import Session
 from ._signals import Signals
 from ._tally import Tally
@@ -18,6 +18,7 @@ from ._tally import Tally
 if TYPE_CHECKING:
     from ..plan import Plan
     from ..store import Run, Store
+    from ._answers import Answers
 
 LONGEST_KEY = 200
 SUSPENDED = 11
@@ -36,6 +37,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     as_started: bool = False
     accept_changes: bool = False
     start_at: str | None = None
+    approve: tuple[str, ...] = ()
 
 
 def run(session: Session, request: Request) -> int:
@@ -47,11 +49,12 @@ def run(session: Session, request: Request) -> int:
     plan = _load.plan_of(session, request.file)
     bound = inputs.bind(plan.workflow.inputs, _given.gather(request.inputs, request.inputs_file))
     store = session.store()
+    answers = _people.answers(session, request.approve, plan, store)
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:
         return engine.run(plan, bound, store=store, observers=observers, options=options)
 
-    return _carry(session, request, plan, store, go)
+    return _carry(session, request, plan, store, go, answers)
 
 
 def resume(session: Session, request: Request) -> int:
@@ -64,8 +67,11 @@ def resume(session: Session, request: Request) -> int:
     found = store.get(run_id)
     nothing_runs = found.status.terminal or engine.waits_for_somebody(store, found)
     plan = None if nothing_runs else _current(session, found, request, "resume")
+    answers = _people.answers(session, request.approve, plan, store, found)
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:
+        if answers is not None:
+            answers.open(run_id)
         return engine.resume(
             run_id,
             store=store,
@@ -75,7 +81,7 @@ def resume(session: Session, request: Request) -> int:
             options=options,
         )
 
-    return _carry(session, request, plan, store, go)
+    return _carry(session, request, plan, store, go, answers)
 
 
 def rerun(session: Session, request: Request) -> int:
@@ -87,6 +93,7 @@ def rerun(session: Session, request: Request) -> int:
     run_id = session.run_id = _select.find(store, request.run)
     found = store.get(run_id)
     plan = None if found.status.tombstone else _current(session, found, request, "rerun")
+    answers = _people.answers(session, request.approve, plan, store, found)
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:
         return engine.rerun(
@@ -99,7 +106,7 @@ def rerun(session: Session, request: Request) -> int:
             options=options,
         )
 
-    return _carry(session, request, plan, store, go)
+    return _carry(session, request, plan, store, go, answers)
 
 
 def _current(session: Session, found: Run, request: Request, verb: str) -> Plan | None:
@@ -130,6 +137,7 @@ def _carry(
     plan: Plan | None,
     store: Store,
     go: Callable[[engine.Options, list[Any]], engine.Result],
+    answers: Answers | None = None,
 ) -> int:
     from . import _ending
 
@@ -138,10 +146,13 @@ def _carry(
         final = _Final(request, signals)
         views = render.choose(session, _names(plan), final)
         options = _options(session, request, signals)
+        answer = _people.prompt(session, plan, store, signals, views)
+        if answer is not None:
+            options = msgspec.structs.replace(options, answer=answer)
         for line in session.settings.described() if session.verbose else ():
             session.note(line)
         try:
-            result = go(options, [tally, _Remember(session), *views])
+            result = go(options, [tally, _Remember(session), *views, *([answers] if answers is not None else [])])
             if tally.started is None:
                 for event in _untouched(store, result):
                     tally(event)
@@ -235,7 +246,7 @@ def _untouched(store: Store, result: engine.Result) -> tuple[Event, ...]:
         error=result.error,
         wake_at=result.wake_at,
     )
-    return started, finished
+    return started, *(_people.asked(store, found) if result.status == "waiting" else ()), finished
 
 
 def _refuse_unfinished(found: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..event import Event, RunFinished, RunStarted, StepFinished, StepStarted
+from ..event import Event, GateAsked, GateDecided, RunFinished, RunStarted, StepFinished, StepStarted
 
 DONE = ("succeeded", "skipped", "recovered", "replayed")
 _LAST = re.compile(r"[a-z][a-z0-9_]*$")
@@ -30,6 +30,8 @@ class Tally:
         self.done: set[str] = set()
         self.failed: dict[str, StepFinished] = {}
         self.open: dict[str, StepStarted] = {}
+        self.questions: dict[str, GateAsked] = {}
+        """What gates wait with, by their paths."""
 
     def __call__(self, event: Event) -> None:
         """See one event."""
@@ -37,6 +39,10 @@ class Tally:
             self.open[event.path] = event
         elif isinstance(event, StepFinished):
             self._ended(event)
+        elif isinstance(event, GateAsked):
+            self.questions[event.path] = event
+        elif isinstance(event, GateDecided):
+            self.questions.pop(event.path, None)
         elif isinstance(event, RunStarted):
             self.started = event
         elif isinstance(event, RunFinished):
@@ -44,6 +50,7 @@ class Tally:
 
     def _ended(self, event: StepFinished) -> None:
         self.open.pop(event.path, None)
+        self.questions.pop(event.path, None)
         if event.status == "failed":
             self.failed[event.path] = event
         else:

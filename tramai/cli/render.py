@@ -16,6 +16,10 @@ class View(Protocol):
         """Show one event."""
         ...
 
+    def pause(self) -> None:
+        """Make room: somebody is asked something."""
+        ...
+
     def close(self) -> None:
         """Leave the terminal as it was."""
         ...
@@ -26,6 +30,9 @@ class Quiet:
 
     def __call__(self, event: Event) -> None:
         """Not a word."""
+
+    def pause(self) -> None:
+        """There is room."""
 
     def close(self) -> None:
         """Nothing to leave."""

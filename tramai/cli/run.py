@@ -25,6 +25,12 @@ EXECUTION = (
         callback=keep,
         help="How long others wait for a runner that was stopped.  [default: 30s]",
     ),
+    click.option(
+        "--approve",
+        metavar="STEP=yes",
+        multiple=True,
+        help="Answer a gate beforehand, in your name: STEP=yes or STEP=no; STEP is its path or id.",
+    ),
     click.option("--ok-if-suspended", is_flag=True, help="Exit with 0, not 11, when the run sleeps or waits."),
 )
 """Options that carry out a run, for `run`, `resume` and `rerun` alike."""

@@ -47,12 +47,14 @@ def command(session: Session, run: str) -> int:
 
 def view_of(store: Store, run: Run) -> RunView:
     """A run as its document shows it."""
-    from . import _fold
+    from .. import deciding
+    from . import _fold, _questions
     from ._documents import RunView
     from ._standing import Standing
 
     standing = Standing(run, time.time())
     records = store.journal(run.run_id)
+    notes = store.notes(run.run_id)
     return RunView(
         run_id=run.run_id,
         workflow=run.workflow,
@@ -74,8 +76,9 @@ def view_of(store: Store, run: Run) -> RunView:
         step=run.step,
         rerun_of=run.rerun_of,
         stale=standing.word != run.status.value,
+        questions=_questions.of(deciding.opened(records, notes)) if not run.status.terminal else [],
         steps=_fold.steps(records, standing),
-        events=_fold.events(store.notes(run.run_id)),
+        events=_fold.events(notes),
     )
 
 
@@ -98,6 +101,8 @@ def _text(session: Session, view: RunView) -> list[str]:
     lines += [f"  {name:<9} {text}" for name, text in _header(view, session.verbose)]
     if view.error is not None:
         lines += _error(view)
+    if view.questions:
+        lines += _waiting_for(session, view)
     if view.status not in ("moved", "removed"):
         lines += _steps(session, view)
     lines += ["", "events", *(_event(event) for event in view.events)]
@@ -105,6 +110,16 @@ def _text(session: Session, view: RunView) -> list[str]:
         lines += ["", "outputs", *value_lines(view.outputs, 2)]
     if session.verbose:
         lines += [line for name in ("inputs", "state") for line in _section(name, getattr(view, name))]
+    return lines
+
+
+def _waiting_for(session: Session, view: RunView) -> list[str]:
+    """What gates wait with."""
+    from . import _questions
+
+    lines = ["", "questions"]
+    for one in view.questions:
+        lines += [f"  {safe(one.path)}", *_questions.described(session.out, one, 4, time.time())]
     return lines
 
 
@@ -140,12 +155,22 @@ def _header(view: RunView, verbose: bool) -> list[tuple[str, str]]:
     found += [
         ("is in", safe(str(event.data["to"]))) for event in view.events if event.type == "run.moved" and event.data
     ]
+    found += [("next", safe(command)) for command in _decisions(view)]
     if view.stale or view.status in ("failed", "sleeping", "waiting", "ready", "arriving"):
         found.append(("next", f"tramai resume {safe(run)}"))
     for step in view.steps if view.status == "blocked" else []:
         if step.status == "unknown":
             found.append(("next", f"tramai resolve {safe(run)} {safe(step.path)} --as completed|failed|retry|skipped"))
     return found
+
+
+def _decisions(view: RunView) -> list[str]:
+    """The commands that decide what is open."""
+    if not view.questions or view.status == "failed":
+        return []
+    from . import _questions
+
+    return _questions.commands(view.run_id, view.questions, time.time())
 
 
 def _error(view: RunView) -> list[str]:
@@ -184,7 +209,10 @@ def _attempt(session: Session, attempt: Any) -> str:
 def _event(event: Any) -> str:
     by = f" by {safe(event.by)}" if event.by else ""
     comment = f": {safe_lines(event.comment)[0]}" if event.comment else ""
-    return f"  {stamp(event.at)}  {safe(event.type)}{by}{comment}"
+    about = ""
+    if event.type.startswith("gate.") and isinstance(event.data, dict):
+        about = " ".join(["", *(safe(str(event.data[key])) for key in ("path", "decision") if key in event.data)])
+    return f"  {stamp(event.at)}  {safe(event.type)}{about}{by}{comment}"
 
 
 def _section(name: str, value: dict[str, Any]) -> list[str]:

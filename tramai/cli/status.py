@@ -1,0 +1,188 @@
+"""`tramai status`: what needs somebody: decisions, unknown outcomes, failures, and what sleeps."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from .. import deciding, recovery
+from ..errors import TramaiError
+from ..store import Run, Status, Store
+from . import _questions
+from ._advice import short
+from ._clockface import stamp, until
+from ._gate_documents import Matter, Matters, Unreadable
+from ._glyphs import glyph, word
+from ._group import verb
+from ._session import Session
+from ._terminal import safe, safe_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GROUPS = ("waiting", "blocked", "failed", "interrupted", "sleeping", "running")
+_TITLES = {
+    "waiting": "waiting for a decision",
+    "blocked": "blocked: the outcome of a step is unknown",
+    "failed": "failed",
+    "interrupted": "interrupted: nobody carries it",
+    "sleeping": "sleeping",
+    "running": "running",
+}
+_STORED = {
+    "waiting": (Status.WAITING,),
+    "blocked": (Status.BLOCKED,),
+    "failed": (Status.FAILED,),
+    "interrupted": (Status.READY, Status.RUNNING),
+    "sleeping": (Status.SLEEPING,),
+    "running": (Status.RUNNING,),
+}
+
+
+@verb("status", "tramai status", "tramai status --workflow release --json")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=20, help="At most this many of each kind.  [default: 20]"
+)
+@click.option("--workflow", metavar="NAME", help="Runs of this workflow.")
+def command(session: Session, limit: int, workflow: str | None) -> int:
+    """Show what needs somebody, with the command to type for each.
+
+    Gates that wait for a decision with their question and deadline, runs that are
+    blocked by an unknown outcome, failed and interrupted ones, and those that
+    sleep. What is completed or cancelled is not shown: `tramai list` has it.
+
+    Exit status: 0 shown, whatever there is; 7 store unusable.
+    """
+    store = session.looking()
+    found = gather(store, limit, workflow)
+    if session.json:
+        session.emit(found)
+        return 0
+    for line in _text(session, found):
+        session.out.line(line)
+    for fault in found.faults:
+        session.err.line(f"warning: run {safe(fault.run_id)} cannot be read: {safe(fault.problem)}")
+    if found.more:
+        session.note(f"more are {', '.join(found.more)}: see them with --limit")
+    return 0
+
+
+def gather(store: Store, limit: int, workflow: str | None = None) -> Matters:
+    """Everything that is not over."""
+    now = time.time()
+    groups: dict[str, list[Matter]] = {}
+    more: list[str] = []
+    faults: dict[str, Mapping[str, str]] = {}
+    for name in GROUPS:
+        runs: list[Run] = []
+        for status in _STORED[name]:
+            page, following = store.page(limit=limit, status=status, workflow=workflow)
+            faults |= {fault.get("run_id", ""): fault for fault in store.faults()}
+            runs += [run for run in page if _belongs(name, run, now)]
+            if following is not None and name not in more:
+                more.append(name)
+        runs.sort(key=lambda run: (run.created, run.run_id), reverse=True)
+        groups[name] = [_matter(store, name, run, now) for run in runs[:limit]]
+    unreadable = [
+        Unreadable(run_id=run_id, problem="; ".join(str(text) for key, text in fault.items() if key != "run_id"))
+        for run_id, fault in faults.items()
+    ]
+    return msgspec.convert({**groups, "more": more, "faults": unreadable}, Matters)
+
+
+def _belongs(name: str, run: Run, now: float) -> bool:
+    if run.status is not Status.RUNNING:
+        return True
+    return run.stale(now) is (name == "interrupted")
+
+
+def _matter(store: Store, name: str, run: Run, now: float) -> Matter:
+    found = Matter(
+        run_id=run.run_id,
+        workflow=run.workflow,
+        version=run.version,
+        status=run.status.value,
+        step=run.step,
+        since=run.updated,
+        wake_at=run.wake_at,
+        error=json.loads(run.error) if run.error is not None else None,
+    )
+    more = _MORE.get(name)
+    try:
+        return found if more is None else more(store, run, found, now)
+    except TramaiError as error:  # a journal that cannot be read hides no other run
+        return _replaced(found, error={"type": "unreadable", "message": error.message})
+
+
+def _waiting(store: Store, run: Run, found: Matter, now: float) -> Matter:
+    questions = _questions.of(deciding.look(store, run.run_id))
+    commands = _questions.commands(run.run_id, questions, now)
+    if any(one.decision is not None or (one.deadline is not None and now >= one.deadline) for one in questions):
+        commands.append(f"tramai resume {short(run.run_id)}")
+    return _replaced(found, questions=questions, commands=commands)
+
+
+def _blocked(store: Store, run: Run, found: Matter, now: float) -> Matter:
+    paths = [record.path for record in recovery.unknown_attempts(store.journal(run.run_id))]
+    return _replaced(found, unknown=paths, commands=[_resolve(run, path) for path in paths])
+
+
+def _resolve(run: Run, path: str) -> str:
+    import shlex
+
+    return f"tramai resolve {short(run.run_id)} {shlex.quote(path)} --as completed|failed|retry|skipped"
+
+
+def _resumable(store: Store, run: Run, found: Matter, now: float) -> Matter:
+    return _replaced(found, commands=[f"tramai resume {short(run.run_id)}"])
+
+
+def _sleeping(store: Store, run: Run, found: Matter, now: float) -> Matter:
+    due = run.wake_at is None or run.wake_at <= now
+    return _resumable(store, run, found, now) if due else found
+
+
+_MORE: dict[str, Callable[[Store, Run, Matter, float], Matter]] = {
+    "waiting": _waiting,
+    "blocked": _blocked,
+    "failed": _resumable,
+    "interrupted": _resumable,
+    "sleeping": _sleeping,
+}
+
+
+def _replaced(matter: Matter, **news: object) -> Matter:
+    return msgspec.structs.replace(matter, **news)
+
+
+def _text(session: Session, found: Matters) -> list[str]:
+    lines: list[str] = []
+    now = time.time()
+    for name in GROUPS:
+        matters: list[Matter] = getattr(found, name)
+        if matters:
+            lines += ([""] if lines else []) + [session.out.paint(_TITLES[name], "bold")]
+            lines += [line for matter in matters for line in _lines(session, name, matter, now)]
+    return lines or ["nothing needs you"]
+
+
+def _lines(session: Session, name: str, matter: Matter, now: float) -> Iterator[str]:
+    out = session.out
+    sign, said = glyph(out, name), word(out, name)
+    head = f"  {safe(short(matter.run_id))}  {sign} {said}  {safe(matter.workflow)} v{safe(matter.version)}"
+    where = f"  {safe(matter.step)}" if matter.step and name in ("failed", "interrupted", "running") else ""
+    yield f"{head}{where}  since {stamp(matter.since)}"
+    if name == "sleeping" and matter.wake_at is not None:
+        yield f"      until {until(matter.wake_at, now)}" if matter.wake_at > now else "      its time has come"
+    if matter.error is not None and name in ("failed", "waiting", "blocked"):
+        yield f"      {safe_lines(str(matter.error.get('message') or matter.error.get('type') or 'failed'))[0]}"
+    for question in matter.questions:
+        yield f"      {safe(question.path)}"
+        yield from _questions.described(out, question, 8, now)
+    for command in matter.commands:
+        yield f"      {out.paint(safe(command), 'cyan')}"
