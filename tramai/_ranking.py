@@ -73,7 +73,7 @@ class Ranking:
                 key=True,
                 related=(Related(first, f"`{given[0]}` is here"),),
             )
-        elif any(_wording.near(key, verbs) or _also(key, finding.schema) in verbs for key in unknown[:50]):
+        elif any(_wording.near(key, verbs) or _habits.also(key, finding.schema) in verbs for key in unknown[:50]):
             return
         elif (meant := self._meant(finding, unknown, verbs)) is not None:
             key, hint = meant
@@ -108,11 +108,18 @@ class Ranking:
         if self._suggested > _MOST_SUGGESTIONS:
             return None
         names = [name for name in finding.schema.get("properties", {}) if name not in finding.value]
-        return _also(key, finding.schema) or _wording.near(key, names)
+        return _habits.also(key, finding.schema) or _wording.near(key, names)
 
     def _habit(self, finding: Finding, key: str) -> str | None:
         """What another tool calls so, and what to write instead."""
-        title = _title(finding.schema)
+        title = _habits.title_of(finding.schema)
+        if title == "local" and not {"value", "call"} & finding.value.keys() and not self._near(finding, key):
+            return f"data stands under `value`: local: {{value: {{{key}: …}}}}"
+        if title == "shape" and isinstance(finding.value[key], dict) and not self._near(finding, key):
+            return f"fields stand under `properties`: {{properties: {{{key}: …}}}}"
+        if title == "defaults" or finding.pointer == ("defaults",):
+            verb = f"say for which verb: defaults: {{shell: {{{key}: …}}}}"
+            return None if self._near(finding, key) else verb
         if (explained := _habits.explains(title, key)) is not None:
             self._explained.add((finding.pointer, explained))
             if explained in finding.value or title != "step":
@@ -125,12 +132,16 @@ class Ranking:
         if self._is_quiet(at):
             return
         self._quiet.add(at)
+        if self._is_one_of_many(finding, key):
+            return
         hint = self._belongs(finding, key) or self._habit(finding, key)
         fix: tuple[dict[str, object], ...] | None = None
         if hint is None and (better := self._near(finding, key)):
             self._explained.add((finding.pointer, better))
             names = finding.schema.get("properties", {})
-            if better not in finding.value and (_listed(key, finding.schema) or _wording.is_clear(key, names, better)):
+            if better not in finding.value and (
+                _habits.listed(key, finding.schema) or _wording.is_clear(key, names, better)
+            ):
                 fix = ({"op": "move", "from": json_pointer(at), "path": json_pointer((*finding.pointer, better))},)
             hint = f"did you mean `{better}`?"
         if hint is None and (better := _wording.near(key, finding.value.keys() - {key})):
@@ -147,6 +158,22 @@ class Ranking:
             fix=fix,
             note=_not_a_key_of(finding.pointer, self._schema.get("title", "")),
         )
+
+    def _is_one_of_many(self, finding: Finding, key: str) -> bool:
+        """Whether another key of the mapping has told already that all of them stand in a wrong place."""
+        title, at = _habits.title_of(finding.schema), finding.pointer
+        hint = _habits.hint(title, key)
+        if title == "local" and not {"value", "call"} & finding.value.keys():
+            hint = "write the data under `value`"
+        if title == "shape" and isinstance(finding.value[key], dict):
+            hint = "write the fields under `properties`"
+        if hint is None or title in ("step", "tramai workflow"):
+            return False
+        known = (at, hint)
+        if known in self._explained:
+            return True
+        self._explained.add(known)
+        return False
 
     def _belongs(self, finding: Finding, key: str) -> str | None:
         """Whether the key is at home one level down, in a sibling, or one level up."""
@@ -196,7 +223,12 @@ class Ranking:
             return
         hint = _hint(finding)
         fix = None
-        if finding.keyword == "enum" and (best := _wording.best_value(finding.wanted, value)):
+        best = (
+            _habits.value(finding.wanted, value) or _wording.best_value(finding.wanted, value)
+            if finding.keyword == "enum"
+            else None
+        )
+        if best:
             hint = f"did you mean `{best}`?"
             fix = (replace(at, best),) if _wording.is_clear(value, finding.wanted, best) else None
         self._add("TRM107", message, at, hint=hint, fix=fix)
@@ -241,8 +273,9 @@ class Ranking:
         if code in ("TRM105", "TRM106", "TRM107") and self._is_quiet(pointer):
             return
         at = position or self._document.position(pointer, key=key)
-        if (code, pointer, message) in self._said:
+        if (code, pointer, message) in self._said or (code == "TRM106" and (code, pointer, "") in self._said):
             return
+        self._said.add((code, pointer, ""))
         self._said.add((code, pointer, message))
         self._problems.append(
             Problem(
@@ -268,24 +301,6 @@ def _not_a_key_of(pointer: Pointer, document: str) -> str:
 
 def _having(found: Iterable[Finding], keyword: str) -> list[Finding]:
     return [finding for finding in found if finding.keyword == keyword]
-
-
-def _title(schema: Schema) -> str:
-    return str(schema.get("title", "")).removeprefix("defaults of ")
-
-
-def _also(key: str, schema: Schema) -> str | None:
-    """The property that another tool calls so."""
-    ours = _habits.same(_title(schema), key)
-    return _listed(key, schema) or (ours if ours in schema.get("properties", {}) else None)
-
-
-def _listed(key: str, schema: Schema) -> str | None:
-    """The property whose `x-also` lists this key: another name for the very same."""
-    for name, below in schema.get("properties", {}).items():
-        if isinstance(below, dict) and key in below.get("x-also", ()):
-            return str(name)
-    return None
 
 
 def _hint(finding: Finding) -> str | None:

@@ -181,6 +181,8 @@ def _habits(wanted: list[str], value: Any) -> Iterator[tuple[str, list[Any]]]:
             number = text.lstrip("-")
             if number.isascii() and number.isdigit() and len(number) < 400:
                 yield f"write {int(text)}, without quotes", [int(text)]
+            elif "number" in wanted and re.fullmatch(r"\d{1,15}\.\d{1,15}", number, re.A):
+                yield f"write {text}, without quotes", [float(text)]
     if kind in ("integer", "number", "boolean") and "string" in wanted:
         yield f'quote it: "{shown(value)}"', [shown(value)]
     if kind == "number" and wanted == ["integer"] and value == int(value):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from ..definition import Workflow
 from ..errors import Problem
 from . import (
+    empty,
     foreign,
     ids,
     neighbours,
@@ -31,6 +32,7 @@ Rule = Callable[[Scene], Iterator[Problem]]
 RULES: tuple[Rule, ...] = (
     ids.unique,
     ids.declared,
+    empty.lists,
     texts.syntax,
     texts.never_templated,
     foreign.templates,

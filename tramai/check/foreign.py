@@ -53,6 +53,7 @@ def mentioned(scene: Scene) -> set[tuple[str, str]]:
         for _, text in _texts(field):
             names = [name for groups in _BRACES.findall(text) for name in groups if name]
             found.update((name.split(".")[0], name.split(".")[1]) for name in names)
+            found.update(re.findall(r"\b(inputs|state|secrets)\.(\w+)", text if is_bare(scene, text) else ""))
     for entry in scene.running:
         script = getattr(entry.node.step, "run_", None)
         for groups in _BRACES.findall(script) if isinstance(script, str) else ():
@@ -81,8 +82,26 @@ def _inside(data: object, at: Pointer) -> Iterator[tuple[Pointer, str]]:
             yield from _inside(item, (*at, index))
 
 
+_BARE = re.compile(
+    r"(inputs|steps|state|env|run)\.(\w+)((?:\.\w+|\[\d+\])*)(?:\s*(?:[-+*/<>=!|~]|and |or |is |in ).*)?", re.S
+)
+
+
+def is_bare(scene: Scene, text: str) -> bool:
+    """Whether a text is an expression over what is declared, without `${{ }}`."""
+    found = _BARE.fullmatch(text.strip())
+    if found is None:
+        return False
+    if found[1] == "steps":
+        return found[2] in scene.steps and bool(found[3])
+    return found[1] == "run" or found[2] in getattr(scene.workflow, found[1])
+
+
+_STARTS = ("inputs.", "steps.", "state.", "env.", "run.", "~")
+
+
 def _may_be(text: str) -> bool:
-    return "$" in text or "{{" in text or "{%" in text or text.startswith("~")
+    return "$" in text or "{{" in text or "{%" in text or text.startswith(_STARTS)
 
 
 def _in_text(scene: Scene, field: Field, text: str) -> tuple[str, str, int, int] | None:
@@ -90,6 +109,8 @@ def _in_text(scene: Scene, field: Field, text: str) -> tuple[str, str, int, int]
     if braces := _BRACES.search(text):
         name = next(filter(None, braces.groups()))
         return f"`{braces[0]}` stays as it is", f"write ${{{{ {name} }}}}", *braces.span()
+    if field.area != "items" and field.name != "items" and is_bare(scene, text):
+        return f"`{text}` is text: nothing of it is evaluated", f"write ${{{{ {text} }}}}", 0, len(text)
     if (tag := _TAG.search(text)) and not isinstance(field.thing, Prompt):
         hint = "tags are for prompts; here write ${{ a if b else c }}"
         return f"`{tag[0]}` stays as it is", hint, *tag.span()

@@ -21,6 +21,15 @@ def reached(scene: Scene) -> Iterator[Problem]:
         if isinstance(condition, Condition) and constant(condition) is False:
             at = scene.setting(node, ("check",))
             yield _told(scene, f"gate `{node.id}` never opens: no step behind it is reached", at, "write a condition")
+        until = getattr(node.step, "until", None)
+        if isinstance(until, Condition) and constant(until) is False:
+            what = f"`{node.id}` always fails: its `until` never holds"
+            yield _told(
+                scene, what, (*node.at, node.verb, "until"), "write a condition, or leave it out for `max` turns"
+            )
+        if node.deadline is not None and node.timeout is not None and node.deadline < node.timeout:
+            what = f"the `timeout` of `{node.id}` is never reached: its `deadline` comes first"
+            yield _told(scene, what, (*node.at, "timeout"), "`timeout` is for one attempt, `deadline` for all of them")
         yield from _blocks(scene, node)
 
 

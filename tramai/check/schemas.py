@@ -31,6 +31,17 @@ def valid(scene: Scene) -> Iterator[Problem]:
 
 
 def _misspelt(scene: Scene, at: Pointer, schema: Any) -> Iterator[Problem]:
+    if (
+        schema
+        and isinstance(schema, dict)
+        and not schema.keys() & set(keywords.names())
+        and not any(name.startswith("x-") for name in schema)
+    ):
+        first = next(iter(schema))
+        hint = f"write {{type: object, properties: {{{first}: …}}}}"
+        message = f"`{first}` is no keyword of JSON Schema: this schema takes anything"
+        yield scene.problem("TRM308", message, (*at, first), hint=hint, key=True, severity="warning")
+        return
     for inside in keywords.unknown(schema):
         near = None if str(inside[-1]).startswith("x-") else scene.suggest(str(inside[-1]), keywords.names())
         if near is not None:

@@ -148,7 +148,7 @@ def loop_names(scene: Scene) -> Iterator[Problem]:
     for entry in scene.entries:
         step = entry.node.step
         for name in step.binds() if isinstance(step, Control) else ():
-            why = None if name == "loop" else _bad_name(name, entry)
+            why = None if name == "loop" or "${{" in name else _bad_name(name, entry)
             if why is not None:
                 at = (*entry.node.at, entry.node.verb, "as")
                 yield scene.problem(
@@ -178,16 +178,32 @@ def cases(scene: Scene) -> Iterator[Problem]:
             continue
         known = _known_values(scene, entry, select)
         if known is None:
+            yield from _named_default(scene, node, tuple(keys))
             continue
         at = (*node.at, node.verb)
         missing = [value for value in known if value not in keys]
+        misspelt = {near for key in keys if key not in known and (near := scene.suggest(key, missing)) is not None}
+        missing = [value for value in missing if value not in misspelt]
         if missing and not _is_status(select) and getattr(node.step, "default", None) is None:
             shown = ", ".join(f"`{value}`" for value in missing)
             hint = "add the case, or a `default` (which may be [])"
             yield scene.problem(
                 "TRM354", f"branch `{node.id}` has no case for {shown}", (*at, "cases"), hint=hint, key=True
             )
-        yield from _never(scene, node, known, (*at, "cases"), tuple(keys))
+        yield from _never(scene, node, known, (*at, "cases"), tuple(keys), misspelt)
+
+
+_OTHERWISE = ("default", "else", "otherwise", "_", "*")
+
+
+def _named_default(scene: Scene, node: Node, keys: tuple[str, ...]) -> Iterator[Problem]:
+    """A case that was meant for any other value."""
+    for key in keys:
+        if key in _OTHERWISE and getattr(node.step, "default", None) is None:
+            message = f"the case `{key}` of branch `{node.id}` is met by the text `{key}` only"
+            at = (*node.at, node.verb, "cases", key)
+            hint = "for any other value write `default` beside `cases`"
+            yield scene.problem("TRM355", message, at, hint=hint, key=True, severity="warning")
 
 
 def _is_status(select: Expression) -> bool:
@@ -200,12 +216,15 @@ def _is_status(select: Expression) -> bool:
     )
 
 
-def _never(scene: Scene, node: Node, known: list[str], at: Pointer, keys: tuple[str, ...]) -> Iterator[Problem]:
+def _never(
+    scene: Scene, node: Node, known: list[str], at: Pointer, keys: tuple[str, ...], misspelt: set[str]
+) -> Iterator[Problem]:
     for key in keys:
         if key not in known:
             hint = scene.did_you_mean(key, known) or f"values: {', '.join(known)}"
             message = f"case `{key}` of branch `{node.id}` can never be chosen"
-            yield scene.problem("TRM355", message, (*at, key), hint=hint, key=True, severity="warning")
+            severity = "error" if scene.suggest(key, known) in misspelt else "warning"
+            yield scene.problem("TRM355", message, (*at, key), hint=hint, key=True, severity=severity)
 
 
 def _known_values(scene: Scene, entry: Entry, select: Expression) -> list[str] | None:

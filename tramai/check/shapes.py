@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ..expression import Parsed, Template, Text, Use, Value
-from ..step import Block, Control, Node
+from ..step import Block, Catch, Control, Node
 from . import algebra
 from .algebra import ANY, LIST, NUMBER, TEXT, WHOLE, Schema
 from .infer import Fault, Inference, Tree
@@ -21,6 +21,20 @@ _RUN: Schema = {
 }
 _LOOP: Schema = {"type": "object", "properties": dict.fromkeys(("index", "index0", "length"), WHOLE)}
 _CLAIM: Schema = {"type": "object", "properties": {"number": WHOLE, "started": ANY}}
+
+
+_ERROR: Schema = {
+    "type": "object",
+    "properties": {
+        **dict.fromkeys(("type", "message", "step", "path"), TEXT),
+        **dict.fromkeys(("attempt", "exit_code", "status"), WHOLE),
+    },
+    "additionalProperties": True,
+}
+_OF_ERROR = ("type", "message", "step", "path", "attempt", "exit_code", "status", "body", "output", "signal", "hint")
+_ERROR_HABITS = dict.fromkeys(("msg", "text", "reason", "description", "detail", "details"), "message")
+_ERROR_HABITS |= dict.fromkeys(("kind", "name", "class", "exception"), "type") | {"code": "exit_code"}
+_ERROR_HABITS |= {"status_code": "status", "statusCode": "status", "stderr": "output", "stdout": "output"}
 
 
 class Shapes:
@@ -83,8 +97,16 @@ class Shapes:
         if entry is None or entry.opaque:
             return ANY
         if node.output is not None:
-            return self.value(node.output, Field(node.output, (), "output", "", entry))
-        return node.step.shape(_Known(self, entry)) or ANY
+            own = self.value(node.output, Field(node.output, (), "output", "", entry))
+        else:
+            own = node.step.shape(_Known(self, entry)) or ANY
+        return algebra.union(own, *(self._caught(clause, entry) for clause in node.catch)) if node.catch else own
+
+    def _caught(self, clause: Catch, entry: Entry) -> Schema:
+        """What a clause gives in place of the output of a failed step."""
+        if clause.output is not None:
+            return self.value(clause.output, Field(clause.output, (), "catch", "output", entry))
+        return self.block(clause.do) if clause.do is not None else {"type": "null"}
 
     def record(self, node: Node) -> Schema:
         """The shape of a step's `result`."""
@@ -111,7 +133,7 @@ class Shapes:
 
     def _step(self, entry: Entry) -> Schema:
         parts = {"output": self.output(entry.node), "status": STATUS, "attempts": WHOLE, "duration": NUMBER}
-        return {"type": "object", "properties": {**parts, "error": ANY}}
+        return {"type": "object", "properties": {**parts, "error": {"anyOf": [_ERROR, {"type": "null"}]}}}
 
     def root(self, name: str, field: Field | None) -> Schema:
         """The shape of a name that is no path yet."""
@@ -129,6 +151,8 @@ class Shapes:
             return _RUN
         if name == "attempt" and entry is not None:
             return _CLAIM
+        if name == "error":
+            return _ERROR
         if name == "result" and entry is not None and field is not None and field.area in ("output", "save"):
             return self.record(entry.node)
         return ANY
@@ -193,9 +217,20 @@ class Shapes:
             schema = algebra.member(self.root(root, field), path[1])
             subject = f"input `{path[1]}`" if root == "inputs" else f"state `{path[1]}`"
             return self._walk(schema, path[2:], subject)
+        if root == "error" or (root == "steps" and path[2:3] == ("error",)):
+            return self._of_error(path[1:] if root == "error" else path[3:], field)
         if root == "result":
             return self._walk(self.root(root, field), path[1:], "`result`")
         return None
+
+    def _of_error(self, rest: tuple[str | int, ...], field: Field) -> tuple[str, str | None] | None:
+        """A part of an `error` that there hardly is: what other languages call it, or a misspelling."""
+        name = str(rest[0]) if rest else "type"
+        if name in _OF_ERROR or any(getattr(entry.node.step, "call", None) for entry in self.scene.entries):
+            return None  # a function may put anything into its error
+        meant = _ERROR_HABITS.get(name)
+        hint = f"did you mean `{meant}`?" if meant else self.scene.did_you_mean(name, _OF_ERROR)
+        return (f"an error has no `{name}`", hint) if hint is not None else None
 
     def _walk(self, schema: Schema, rest: tuple[str | int, ...], subject: str) -> tuple[str, str | None] | None:
         for part in rest:
@@ -205,13 +240,18 @@ class Shapes:
                 return f"{subject} is a list here: it has no `{part}`", hint
             simple = len(found) == 1 and next(iter(found)) in _NO_FIELDS
             if simple and not (isinstance(part, int) and found == {"string"}):
-                return f"{subject} is {algebra.spell(found)} here: it has no `{part}`", _filtered(part)
-            known = algebra.keys(schema) if isinstance(part, str) and found == {"object"} else None
+                itself = f"it is the {algebra.spell(found).split()[-1]} itself" if part in _ITSELF else None
+                return f"{subject} is {algebra.spell(found)} here: it has no `{part}`", itself or _filtered(part)
+            mapping = "object" in found and found <= {"object", "null"}
+            known = algebra.keys(schema) if isinstance(part, str) and mapping else None
             if known is not None and part not in known:
                 hint = self.scene.did_you_mean(str(part), known) or f"declared: {', '.join(known) or 'nothing'}"
                 return f"{subject} declares no `{part}`", hint
             schema = algebra.member(schema, part)
         return None
+
+
+_ITSELF = frozenset(("text", "content", "value", "output", "result", "data", "answer", "response"))
 
 
 def _filtered(part: str | int) -> str | None:

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from ..errors import Pointer, Problem
-from ..expression import Template, Value
+from ..expression import ExpressionError, Template, Value
 from ..step import Block
 from . import _rewrites
-from .scene import Scene, fields_of
+from .scene import Field, Scene, fields_of
 
 
 def syntax(scene: Scene) -> Iterator[Problem]:
@@ -23,10 +23,17 @@ def syntax(scene: Scene) -> Iterator[Problem]:
                 error.code or "TRM201",
                 error.message,
                 (*field.pointer, *error.pointer),
-                hint=error.hint,
+                hint=_hint(field, error),
                 range=(error.start, error.end),
                 fix=_rewrites.fix(field.thing, error, field.pointer) if isinstance(field.thing, Template) else None,
             )
+
+
+def _hint(field: Field, error: ExpressionError) -> str | None:
+    """The advice, or for a gate that asks in the place of its condition what is meant there."""
+    if error.code == "TRM207" and field.area == "gate" and "${{" not in error.text and not error.text.endswith(")"):
+        return "a question to people is gate: {ask: …}; a condition is one whole ${{ … }}"
+    return error.hint
 
 
 def never_templated(scene: Scene) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..definition import declared
 from ..errors import Pointer, Problem
 from ..expression import Condition, Parsed, Template, Text, Value
-from . import algebra, shapes
+from . import algebra, foreign, shapes
 from .algebra import Schema
 from .infer import Fault, is_path
 from .scene import Field, Scene
@@ -21,11 +21,12 @@ _NATIVE: dict[tuple[str, str], tuple[frozenset[str], str]] = {
     ("parallel", "key"): (frozenset(("string", "number")), "text or a whole number"),
     ("delay", "for"): (frozenset(("string",)), "text such as 90s"),
     ("delay", "until"): (frozenset(("string",)), "text such as 2027-01-31T08:00:00Z"),
+    ("gate", "ask"): (frozenset(("string", "number", "object", "array", "null")), "a question to people"),
     ("http", "allow_private"): (frozenset(("boolean",)), "true or false"),
 }
 """The kinds that a setting takes, and these in words."""
-_JUDGED = frozenset(("when", "save", "output", "gate", "branch", "verify", "until", "repeat", "check"))
-"""Keys and verbs with conditions, or with a schema to meet."""
+_JUDGED = frozenset(("save", "output"))
+"""Keys with a schema to meet."""
 
 
 def fit(scene: Scene) -> Iterator[Problem]:
@@ -49,7 +50,7 @@ def _told(scene: Scene, at: Pointer, faults: list[Fault]) -> Iterator[Problem]:
 
 def _is_plain(parsed: Parsed, field: Field) -> bool:
     """Whether this is a path in a place that takes any value: there is nothing to judge."""
-    if not is_path(parsed.tree):
+    if isinstance(field.thing, Condition) or not is_path(parsed.tree):
         return False
     return isinstance(field.thing, Text) or ((field.area, field.name) not in _NATIVE and field.area not in _JUDGED)
 
@@ -74,9 +75,14 @@ def _used(scene: Scene, field: Field, text: str, inside: Pointer, parsed: Parsed
         what = f"`{field.name}` needs {wanted[1]}; this is always {algebra.spell(found)}"
         yield Fault("TRM243", what, start, end, _mended(field.name, found))
     elif field.area == "save" and (spec := declared(scene.workflow.state).get(str(field.pointer[-1]))) is not None:
-        yield from _declared(found, spec.schema, f"state key `{field.pointer[-1]}`", start, end)
+        taken = _ADDED.get(spec.reduce or "last", spec.schema)
+        yield from _declared(found, taken, f"state key `{field.pointer[-1]}`", start, end)
     elif field.area == "output" and field.entry is not None:
         yield from _declared(found, field.entry.node.schema, "the `schema` of the step", start, end)
+
+
+_ADDED: dict[str, Schema | None] = {"append": None, "merge": algebra.MAP, "sum": algebra.NUMBER}
+"""What `save` may give a key that puts values together; its schema is about what comes of that."""
 
 
 def _declared(found: frozenset[str], schema: Any, what: str, start: int, end: int) -> Iterator[Fault]:
@@ -91,6 +97,8 @@ def _mended(name: str, found: frozenset[str]) -> str | None:
         if found == {"string"}:
             return "make a list of text with `| split(…)`, `| lines` or `| fromjson`"
         return "go over a mapping by `| items`, `| keys` or `| values`" if found == {"object"} else None
+    if name == "ask":
+        return "a condition is `check`"
     if name == "for" and found == {"number"}:
         return "say the unit: ${{ … }}s"
     return None
@@ -104,7 +112,9 @@ def settings(scene: Scene) -> Iterator[Problem]:
         if isinstance(items, Value) and items.constant and not isinstance(items.data, list):
             what = f"`items` needs a list, not {algebra.spell({algebra.kind(items.data)})}"
             at = (*node.at, node.verb, "items")
-            yield scene.problem("TRM243", what, at, hint="write items: [a, b], or an expression that yields a list")
+            bare = isinstance(items.data, str) and foreign.is_bare(scene, items.data)
+            hint = f"write ${{{{ {items.data} }}}}" if bare else "write items: [a, b], or an expression for a list"
+            yield scene.problem("TRM243", what, at, hint=hint)
         pause = getattr(node.step, "for_", None)
         if node.verb == "delay" and isinstance(pause, Template):
             yield from _pause(scene, pause, scene.setting(node, ("for",)), entry)

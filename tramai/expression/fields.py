@@ -145,7 +145,7 @@ class Expression(Template):
         inner = self._source()
         example = "${{ … }}" if found.expressions or "{{" in inner or not inner else f"${{{{ {inner[:60]} }}}}"
         advice = f"write {example}"
-        if example != "${{ … }}":
+        if example != "${{ … }}" and "(" in inner:
             # What would be wrong inside it as well is said at once.
             inside = next(iter(record(f"${{{{ {inner} }}}}").problems), None)
             advice = inside[4] or advice if inside is not None else advice

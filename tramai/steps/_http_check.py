@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ..errors import Pointer
 from ..permits import host_allowed
 from ..step import Finding
@@ -40,12 +42,28 @@ def findings(step: Http) -> Iterator[Finding]:
 
 def _body(step: Http, method: str) -> Iterator[Finding]:
     bodies = step.bodies()
+    if step.json is not msgspec.UNSET and isinstance(step.json.data, str) and _is_json(step.json.data):
+        what = "this text is sent as one text in JSON, not as the data that it spells"
+        yield Finding(("json",), "TRM398", what, "write the data itself, or send the text by `body`", "warning")
     if len(bodies) > 1:
         text = f"a request has one body; this one has {' and '.join(bodies)}"
         yield Finding((bodies[1],), "TRM322", text, "keep one of them")
     elif bodies and method in ("get", "head"):
         text = f"a {method.upper()} request carries no body"
         yield Finding((bodies[0],), "TRM322", text, "use `query`, or `post`")
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text spells a list or a mapping in JSON."""
+    import json
+
+    if not text.lstrip().startswith(("{", "[")) or "${{" in text:
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _url(step: Http, method: str, text: str) -> Iterator[Finding]:

@@ -120,6 +120,10 @@ def _programs(step: Shell) -> Iterator[Finding]:
     if step.argv is None or not step.argv[0].constant:
         return
     program = step.argv[0].text
+    if " " in program.strip() and "/" not in program and len(step.argv) == 1:
+        words = ", ".join(program.split())
+        what = f"`{program[:60]}` is taken as the name of one program, blanks included"
+        yield Finding(("argv", 0), "TRM389", what, f"write argv: [{words}]", "warning")
     if not program.strip():
         yield Finding(("argv", 0), "TRM310", "the program's name is empty", "the first item of `argv` is the program")
     elif step.allow is not None and program not in step.allow:

@@ -67,6 +67,8 @@ class Ai(Step, frozen=True, kw_only=True):
 
     def check(self) -> tuple[Finding, ...]:
         """A literal model that is spelled as one, of a provider that exists."""
+        if not self.prompt.text.strip():
+            return (Finding(("prompt",), "TRM388", "the prompt is empty", "say what the model is asked"),)
         if "${{" in self.model.text:
             return ()
         try:

@@ -74,8 +74,8 @@ class Gate(Step, frozen=True, kw_only=True, rename={"check_": "check"}):
         """The decision, with what the form asks for."""
         text: dict[str, Any] = {"type": "string"}
         data: dict[str, Any] = {}
-        if self.form is not None and self.form.required and self.on_timeout != "approve":
-            data = {"type": "object", **msgspec.to_builtins(self.form)}
+        if self.form is not None:
+            data = {"anyOf": [{"type": "object", **msgspec.to_builtins(self.form)}, {"type": "null"}]}
         votes: dict[str, Any] = {"votes": {"type": "array"}} if (self.min or 1) > 1 else {}
         decision = {**text, "enum": [APPROVED, REJECTED, TIMED_OUT]}
         given = {"decision": decision, "by": text, "at": {"type": "number"}, "comment": {}, "data": data}
