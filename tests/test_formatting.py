@@ -17,7 +17,10 @@ from tramai.errors import InvalidDefinition
 from tramai.formatting import Unwritable, _same
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = [*sorted((ROOT / "workflows").rglob("*.[yt][ao]ml")), ROOT / "tests" / "data" / "everything.yaml"]
+FILES = [
+    *sorted(path for path in (ROOT / "workflows").rglob("*.[yt][ao]ml") if ".tramai-test." not in path.name),
+    ROOT / "tests" / "data" / "everything.yaml",
+]
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "tramai" / "explain").glob("*.md"))]
 
 
@@ -271,8 +274,14 @@ def converted(text: str, form: str) -> str:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_example_goes_there_and_back(path: Path) -> None:
     text, form = path.read_text(encoding="utf-8"), "toml" if path.suffix == ".toml" else "yaml"
-    there = converted_in_place(path, text, form)
-    assert "\\n" not in there.replace('join("\\n")', "").replace('"%s\\n"', "")
+    try:
+        there = converted_in_place(path, text, form)
+    except Unwritable as error:
+        if re.search(r"\bnull\b", text) and "no null" in str(error):
+            return
+        raise
+    if re.search(r": [|]$", text, re.M):
+        assert "'''\n" in there, "text of several lines stays readable"
 
 
 def converted_in_place(path: Path, text: str, form: str) -> str:

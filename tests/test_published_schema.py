@@ -14,7 +14,11 @@ from tramai import document, schema, workflow
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA: dict[str, Any] = json.loads((ROOT / "schemas" / "workflow.schema.json").read_text(encoding="utf-8"))
-FILES = sorted(path for path in (ROOT / "workflows").rglob("*") if path.suffix in {".yaml", ".yml", ".toml"})
+FILES = sorted(
+    path
+    for path in (ROOT / "workflows").rglob("*")
+    if path.suffix in {".yaml", ".yml", ".toml"} and ".tramai-test." not in path.name
+)
 MISTAKES = sorted((ROOT / "tests" / "mistakes").iterdir())
 DIALECTS = [jsonschema.Draft7Validator, jsonschema.Draft202012Validator]
 

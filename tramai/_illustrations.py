@@ -160,7 +160,7 @@ _DESCRIPTIONS = {
     "JsonSchema.contains": "At least one item of a list must fit.",
     "JsonSchema.propertyNames": "What each key must look like.",
 }
-_ALIASES = {"InputSpec": "Shape", "verification": "step"}
+_ALIASES = {"InputSpec": "Shape", "verification": "step", "beside": "step"}
 """Definitions with the keys of another one."""
 
 
@@ -179,11 +179,17 @@ def quotable(schema: Schema) -> list[Any]:
 def _keys(name: str, definition: Schema, root: Schema) -> None:
     properties = definition.get("properties", {})
     for key, written in properties.items():
+        if "properties" in written:  # as under `defaults`: what a verb has there, and what a step has beside it
+            _keys(key.capitalize(), written, root)
+            if name == "Defaults":
+                _keys("beside", written, root)
         properties[key] = _illustrated(name, key, written, root)
 
 
 def _illustrated(name: str, key: str, written: Schema, root: Schema) -> Schema:
     names = [f"{name}.{key}", f"{_ALIASES.get(name, name)}.{key}"]
+    if name == "beside" and "examples" in written and SHOWN not in written:
+        names = []
     added: Schema = {}
     if "title" not in written:
         added["title"] = key.replace("_", " ").strip()
@@ -218,6 +224,8 @@ def _example(schema: Any, root: Schema, depth: int) -> Any:
         return schema["const"]
     if "default" in schema:
         return schema["default"]
+    if schema.get("$ref") == "#/definitions/step":
+        return _STEP
     if "$ref" in schema:
         return _example(lookup(root, schema["$ref"]), root, depth + 1)
     for word in ("anyOf", "oneOf", "allOf"):

@@ -17,7 +17,11 @@ from tramai import build
 
 ROOT = Path(__file__).resolve().parents[2]
 NODE = shutil.which("node")
-FILES = sorted(path for path in (ROOT / "workflows").rglob("*") if path.suffix in {".yaml", ".yml"})
+FILES = sorted(
+    path
+    for path in (ROOT / "workflows").rglob("*")
+    if path.suffix in {".yaml", ".yml"} and ".tramai-test." not in path.name
+)
 
 pytestmark = pytest.mark.skipif(
     NODE is None or not PROGRAM.is_file(), reason="yaml-language-server is not installed: npm ci in tests/editor"

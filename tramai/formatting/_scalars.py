@@ -51,6 +51,8 @@ def toml(value: object) -> str:
         return _number(value)
     if ('"' in value or "\\" in value) and "'" not in value and not _CONTROL.search(value.replace("\t", "")):
         return f"'{value}'"
+    if '"' in value and "\n" not in value and _is_literal(value):
+        return f"'''{value}'''"
     return _double(value)
 
 
@@ -61,7 +63,7 @@ def toml_key(key: str) -> str:
 
 def toml_block(text: str) -> str:
     """A text of several lines in TOML, its lines as they are where that is possible."""
-    if "'''" not in text and not text.endswith("'") and not _CONTROL.search(text.replace("\n", "").replace("\t", "")):
+    if _is_literal(text):
         return f"'''\n{text}'''"
     lines = (_double(line)[1:-1].replace("\\t", "\t") for line in text.split("\n"))
     return '"""\n' + "\n".join(lines) + '"""'
@@ -72,6 +74,12 @@ def has_steps(value: object) -> bool:
     if isinstance(value, list):
         return bool(value) and all(isinstance(item, dict) and "id" in item for item in value)
     return isinstance(value, dict) and any(map(has_steps, value.values()))
+
+
+def _is_literal(text: str) -> bool:
+    """Whether a text may stand between three quotes as it is."""
+    bare = text.replace("\n", "").replace("\t", "")
+    return "'''" not in text and not text.startswith("'") and not text.endswith("'") and not _CONTROL.search(bare)
 
 
 def is_small(value: object, depth: int = 0) -> bool:

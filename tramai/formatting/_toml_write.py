@@ -43,6 +43,8 @@ class _Writer:
         lines: list[str] = []
         for key in (key for key in value if key in inside):
             lines += self._pair(key, value[key], (*at, key))
+        while lines and lines[0] == BLANK:
+            lines.pop(0)
         for key, item in value.items():
             if key not in inside:
                 lines += self._tables(item, (*at, key))
@@ -75,7 +77,8 @@ class _Writer:
         tail = remarks.tail
         if isinstance(item, dict):
             inner = self.table(item, at)
-            bare = inner and inner[0] == BLANK and not any(map(str.strip, before)) and not behind and not tail
+            pairs = any(self._is_pair(one, (*at, key)) for key, one in item.items())
+            bare = item and not pairs and not any(before) and not behind and not tail
             return [*tail, *inner] if bare else [*before, f"[{name}]{behind}", *inner, *tail]
         lines: list[str] = []
         for index, one in enumerate(item):
