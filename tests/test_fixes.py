@@ -85,7 +85,7 @@ def test_most_of_them_are_mended() -> None:
         ),
         (
             "    shell: echo ${{ inputs.name }} # say it",
-            '    shell: {run: echo "$NAME", env: {NAME: "${{ inputs.name }}"}} # say it',
+            "    shell: {run: 'echo \"$NAME\"', env: {NAME: \"${{ inputs.name }}\"}} # say it",
         ),
         (
             "    shell: |\n      echo ${{ inputs.name }}\n      true\n\n  # the end",

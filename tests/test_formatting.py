@@ -69,6 +69,11 @@ def test_every_example_has_a_canonical_form(path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_examples_are_in_canonical_form(path: Path) -> None:
+    assert formatting.format_document(document.read(str(path))).text == path.read_text("utf-8"), f"tramai fmt {path}"
+
+
 @pytest.mark.parametrize(("body", "form"), shown())
 def test_every_workflow_in_the_docs_has_one(body: str, form: str) -> None:
     if "%YAML" not in body:

@@ -32,17 +32,26 @@ def keys(shape: Shape, given: Iterable[str]) -> list[str]:
     return sorted(given, key=lambda key: place.get(key, len(place)))
 
 
+INPUT = ("type", "format", "enum", "items", "properties", "required", "default", "optional")
+"""The keys of an input before its bounds."""
+BLOCKS = ("branches", "cases", "default", "then", "else", "do")
+"""Keys that hold steps: what governs them is read first."""
+
+
 @cache
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
     if "tramai" in names:
         return tuple(dict.fromkeys((*TOP, *names)))
-    if "system" in names and "prompt" in names:
-        names = ("model", "system", *names)
-        return tuple(dict.fromkeys(names))
     if "$ref" in names:  # a JSON Schema, whose author has an order of their own
         return ()
     verbs = build.verbs()
-    if verbs <= set(names) or ("replay" in names and "shell" in names):
+    if "shell" in names and "replay" in names:
         own = [name for name in names if name in verbs]
         return tuple(dict.fromkeys((*FIRST, *own, *LAST, *names)))
+    if "system" in names and "prompt" in names:
+        return tuple(dict.fromkeys(("model", "system", *names)))
+    if "minLength" in names:  # an input
+        return (*dict.fromkeys((*INPUT, *(name for name in names if name != "description"))), "description")
+    if "do" in names or "cases" in names:
+        return (*(name for name in names if name not in BLOCKS), *(name for name in BLOCKS if name in names))
     return names
