@@ -46,15 +46,18 @@ def blocks(path: Path) -> tuple[tuple[str, int, str], ...]:
 def whole_workflows() -> list[Any]:
     """Every YAML or TOML block with a top-level `tramai` key."""
     return [
-        pytest.param(language, body, id=f"{name(path)}:{line}")
+        pytest.param(path, language, body, id=f"{name(path)}:{line}")
         for path in PAGES
         for language, line, body in blocks(path)
         if language in {"yaml", "toml"} and re.search(r"^tramai *[:=]", body, re.M)
     ]
 
 
-@pytest.mark.parametrize(("language", "body"), whole_workflows())
-def test_a_workflow_in_the_docs_has_no_problem(language: str, body: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("path", "language", "body"), whole_workflows())
+def test_a_workflow_in_the_docs_has_no_problem(path: Path, language: str, body: str, tmp_path: Path) -> None:
+    for _, _, other in blocks(path):
+        if named := re.match(r"# (\S+\.(?:yaml|toml))\n", other):
+            (tmp_path / named[1]).write_text(other, encoding="utf-8")
     file = tmp_path / f"shown.{language}"
     file.write_text(body, encoding="utf-8")
     _, problems = workflow.check_file(str(file))
@@ -84,7 +87,7 @@ def test_a_piece_of_a_workflow_in_the_docs_fits_into_one(language: str, body: st
         top = f"tramai: 1\nname: piece\n{body}" + ("" if re.search(r"^steps:", body, re.M) else ONE_STEP)
         keys = f"tramai: 1\nname: piece\nsteps:\n  - id: one\n{indented}" + (
             ""
-            if re.search(r"^(shell|http|ai|local|gate|branch|parallel|foreach|delay):", body, re.M)
+            if re.search(r"^(shell|http|ai|local|gate|branch|parallel|foreach|repeat|call|delay):", body, re.M)
             else "    local: x\n"
         )
         tries = [steps, top, keys]

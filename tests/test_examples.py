@@ -322,6 +322,20 @@ def test_ai_answers_offline_and_always_the_same(tramai: Tramai) -> None:
     assert tramai("run", str(EXAMPLES / "ai.yaml")).outputs == first
 
 
+def test_greet_all_calls_the_other_example_for_each_name(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "greet_all.yaml"), "-i", 'names=["ann","bob","cy"]')
+    assert ran.outputs == {"greetings": ["HELLO, ANN!", "HELLO, BOB!", "HELLO, CY!"]}
+
+
+def test_poll_looks_until_the_job_is_done_and_tidies_up(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "poll.yaml"))
+    assert ran.outputs["seen"] == [1, 2, 3]
+    assert ran.outputs["said"].endswith("took 3 looks")
+    assert ran.finished()["@finally[0].tidy"] == "succeeded"
+    late = tramai("run", str(EXAMPLES / "poll.yaml"), "-i", "turns=99")
+    assert late.outputs["said"] == "the job never came to an end"
+
+
 def test_rollout_goes_from_host_to_host(tramai: Tramai) -> None:
     ran = tramai("run", str(EXAMPLES / "rollout.yaml"), "-i", "rest=10ms")
     assert ran.outputs == {"reached": 3, "said": ["deployed to alpha", "deployed to beta", "deployed to gamma"]}

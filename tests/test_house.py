@@ -254,11 +254,23 @@ def static() -> list[Path]:
     return [path for path in explained() if "TRM101" <= path.stem <= "TRM399" and path.stem not in apart]
 
 
+POST = """\
+tramai: 1
+name: post
+inputs: {text: {type: string}, dry_run: {type: boolean, default: true}}
+secrets: {TOKEN: {env: POST_TOKEN}}
+steps:
+  - {id: send, shell: {run: './send.sh "$TEXT"', env: {TEXT: "${{ inputs.text }}", TOKEN: "${{ secrets.TOKEN }}"}}}
+"""
+"""A file that examples may call."""
+
+
 def problems_of(block: tuple[str, str], folder: Path) -> set[str]:
     language, body = block
     assert language in {"yaml", "toml"}, f"a {language or 'plain'} block cannot be checked"
     file = folder / f"example.{language}"
     file.write_text(body, encoding="utf-8")
+    (folder / "post.yaml").write_text(POST, encoding="utf-8")
     found, problems = workflow.check_file(str(file))
     return {problem.code for problem in (*problems, *(workflow.advise(found) if found is not None else ()))}
 

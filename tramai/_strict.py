@@ -69,3 +69,11 @@ def _narrow(kind: type[msgspec.Struct], name: str, value: Any, at: Pointer) -> N
     found = schema.schema_problems(value, {**wanted, "definitions": whole["definitions"]})
     if found:
         raise Unbuildable((*at, *found[0][0]), found[0][1])
+
+
+def meet_schema(value: Any, key: str) -> None:
+    """Check a whole key of the workflow against the published schema."""
+    whole = schema.workflow_schema()
+    found = schema.schema_problems(value, {**whole["properties"][key], "definitions": whole["definitions"]})
+    if found:
+        raise Unbuildable((key, *found[0][0]), found[0][1])

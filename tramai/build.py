@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 
 from . import duration, expression, kinds
-from ._strict import Unbuildable, agree
-from .definition import NAME, Asking, Common, Limits, Opaque, SecretSource, StateSpec, Workflow
+from ._strict import Unbuildable, agree, meet_schema
+from .definition import NAME, Asking, Common, Limits, SecretSource, StateSpec, Workflow, opaque
 from .duration import Duration
 from .errors import Pointer
 from .expression import Condition, Template, Value
@@ -19,6 +19,7 @@ from .inputs import InputSpec
 from .permits import Permits
 from .schedule import Schedule
 from .step import Block, Catch, Control, Node, Step, handlers
+from .target import Target
 
 if TYPE_CHECKING:
     from .document import Document
@@ -71,7 +72,7 @@ def rebuild(data: Any, *, version: str = "1") -> Workflow:
 def salvage(data: Any, document: Document, broken: Iterable[Pointer] = ()) -> Workflow | None:
     """What can be built of data that the schema refused, so that the rest can be checked in the same pass.
 
-    A step is built without its `broken` keys where it still is one; steps that cannot be built become Opaque, entries
+    A step is built without its `broken` keys where it still is one; steps that cannot be built become entries
     of sections are left as they were (see `declared`).
     """
     if not isinstance(data, dict):
@@ -167,6 +168,8 @@ class _Builder:
                 raise Unbuildable(("defaults", verb), "defaults are a mapping for each verb")
         if not isinstance(raw, dict):
             raise Unbuildable(("defaults",), "defaults are a mapping")
+        if not self.lenient:
+            meet_schema(raw, "defaults")
         return {verb: _own(keys) for verb, keys in raw.items()}
 
     def fill(self, blocks: Iterable[tuple[Pointer, str, Block]], at: Pointer) -> None:
@@ -234,11 +237,11 @@ class _Builder:
         depth = len(at)
         broken = {place[depth] for place in self.broken if len(place) > depth and place[:depth] == at}
         if not isinstance(raw, dict) or "id" in broken or broken & verbs():
-            return _opaque(raw, at)
+            return opaque(raw, at)
         try:
             return self.node({key: value for key, value in raw.items() if key not in broken}, at)
         except Unbuildable:
-            return _opaque(raw, at)
+            return opaque(raw, at)
 
     def node(self, raw: Any, at: Pointer) -> Node:
         if not isinstance(raw, dict):
@@ -306,6 +309,14 @@ class _Builder:
             agree(made, raw, at)
         return made
 
+    def target(self, raw: Any) -> Target:
+        """A called workflow: a path in a file; in a canonical form the workflow itself beside it."""
+        if self.canonical and isinstance(raw, dict):
+            return Target(raw["file"], rebuild(raw["definition"], version=raw["version"]))
+        if not isinstance(raw, str) or not raw.strip():
+            raise ValueError("a called workflow is the path of a file")
+        return Target(raw)
+
     def hook(self, kind: type, raw: Any) -> Any:
         if kind is Duration:
             if self.canonical:
@@ -313,6 +324,8 @@ class _Builder:
             if not isinstance(raw, str):
                 raise ValueError("a duration is text such as 90s")
             return duration.parse(raw)
+        if kind is Target:
+            return self.target(raw)
         if kind is Block:
             if not isinstance(raw, list):
                 raise ValueError("a block is a list of steps")
@@ -379,21 +392,3 @@ def _bounded(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         open_ended = node.timeout is None and node.step.timed and not isinstance(node.step, Control)
         made.append(msgspec.structs.replace(node, timeout=CLOSING) if open_ended else node)
     return tuple(made)
-
-
-def _opaque(raw: Any, at: Pointer) -> Node:
-    found = tuple(_ids(raw))
-    own = raw.get("id") if isinstance(raw, dict) else None
-    name = own if isinstance(own, str) else ""
-    return Node(id=name, verb="", step=Opaque(ids=tuple(item for item in found if item != name)), at=at)
-
-
-def _ids(raw: Any) -> Iterator[str]:
-    if isinstance(raw, dict):
-        if isinstance(raw.get("id"), str):
-            yield raw["id"]
-        for value in raw.values():
-            yield from _ids(value)
-    elif isinstance(raw, list):
-        for item in raw:
-            yield from _ids(item)

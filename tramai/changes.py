@@ -35,7 +35,7 @@ def judge(
     """
     begun = begun_ids(records)
     ran = tuple(difference for difference in changed if _touches(difference, begun))
-    order = [node.id for node in new.workflow.steps.walk()]
+    order = [node.id for node in new.workflow.walk()]
     last = max((place for place, id in enumerate(order) if id in begun), default=-1)
     blocking = tuple(
         difference for difference in changed if difference in ran or _rewrites(difference, order[: last + 1])

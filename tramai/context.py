@@ -12,7 +12,8 @@ from .event import Attribute, StepOutput
 from .expression import Condition, Expression, Template, Value, evaluate, render_text, test
 from .interrupt import Interrupt
 from .permits import Permits
-from .step import Node
+from .step import Node, Outcome
+from .target import Target
 
 if TYPE_CHECKING:
     from .host import StoreHost
@@ -39,7 +40,7 @@ class StepContext:
         self.folder = host.folder
         self.env = host.env
         own = host.plan.workflow.permits
-        self.permits: tuple[Permits, ...] = () if own is None else (own,)
+        self.permits: tuple[Permits, ...] = host.bounds if own is None else (*host.bounds, own)
         self.hurry = host.hurry
         self.hidden = host.redactor.hidden
         self.deadline = _deadline(node.timeout, left, host.run_deadline)
@@ -94,6 +95,13 @@ class StepContext:
         """Show a piece of a child's output."""
         if self._host.audience.observers:
             self._host.audience.tell(StepOutput(path=self.path, stream=stream, text=self._host.redactor.text(text)))
+
+    async def call(self, target: Target, given: dict[str, Any], secrets: Mapping[str, str]) -> Outcome:
+        """Carry out another workflow."""
+        from .calling import call
+
+        ours = self._scope["secrets"]
+        return await call(self._host, self, target, given, {name: ours[own] for name, own in secrets.items()})
 
     def signal(self, name: str, **attributes: Attribute) -> None:
         """Tell those who listen."""

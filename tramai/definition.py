@@ -172,3 +172,22 @@ class Opaque(Step, frozen=True, kw_only=True):
 def declared(section: Mapping[str, T | None]) -> dict[str, T]:
     """The entries of a section that could be built."""
     return {name: entry for name, entry in section.items() if entry is not None}
+
+
+def opaque(raw: Any, at: Pointer) -> Node:
+    """What stands for a step that could not be built."""
+    found = tuple(_ids(raw))
+    own = raw.get("id") if isinstance(raw, dict) else None
+    name = own if isinstance(own, str) else ""
+    return Node(id=name, verb="", step=Opaque(ids=tuple(item for item in found if item != name)), at=at)
+
+
+def _ids(raw: Any) -> Iterator[str]:
+    if isinstance(raw, dict):
+        if isinstance(raw.get("id"), str):
+            yield raw["id"]
+        for value in raw.values():
+            yield from _ids(value)
+    elif isinstance(raw, list):
+        for item in raw:
+            yield from _ids(item)

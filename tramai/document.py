@@ -33,6 +33,8 @@ class Document(msgspec.Struct, frozen=True):
     root: Mapping | None
     problems: tuple[Problem, ...] = ()
     lines: Lines | None = None
+    sha256: str | None = None
+    """Of the bytes of the file, where somebody has to know whether it is still the same."""
 
     def node(self, pointer: Pointer) -> Node | None:
         """What stands at a pointer, None when nothing does."""

@@ -10,23 +10,38 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from . import caps, recovery, secret
+from . import caps, secret
 from .audience import Audience
+from .calling import Order, open_calls
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
-from .errors import LeaseHeld, NotInThatState, OutcomeUnknown
+from .errors import LeaseHeld, NotFound, NotInThatState, SecretMissing
 from .event import Observer
 from .faults import safely
 from .plan import Plan
 from .redact import Redactor
-from .results import Options, Result, exit_status, user
+from .results import CALLED, Options, Result, exit_status, user
 from .session import Session
-from .store import Holder, Lease, NewRun, Record, Run, Status, Store
+from .standing import compare, new_id, nothing_to_do, outcome_unknown, restore, standing, waits_for_somebody
+from .store import Holder, Lease, NewRun, Note, Record, Run, Status, Store
 
 if TYPE_CHECKING:
-    from .diff import Difference
+    pass
 
-__all__ = ["Options", "Result", "compare", "exit_status", "new_id", "rerun", "restore", "resume", "run", "standing"]
+__all__ = [
+    "Options",
+    "Result",
+    "cancel",
+    "compare",
+    "exit_status",
+    "new_id",
+    "rerun",
+    "restore",
+    "resume",
+    "run",
+    "standing",
+    "waits_for_somebody",
+]
 
 
 @safely
@@ -66,7 +81,8 @@ def run(
         return _started_before(store, record)
     audience = Audience(observers, record.run_id)
     _claimed(audience, lease)
-    session = Session(plan, record, lease, (), store, audience, options, clock, secrets, sent)
+    children = _Children(store, options, clock)
+    session = Session(plan, record, lease, (), store, audience, options, clock, secrets, sent, children)
     return session.carry(resumed=False)
 
 
@@ -104,7 +120,7 @@ def resume(
         from .changes import judge
 
         judge(found, stored, plan, changed, store.journal(run_id), accept=accept_changes)
-    if _nothing_to_do(store, found, options, clock.now() + options.wait):
+    if nothing_to_do(store, found, options, clock.now() + options.wait):
         return standing(found, resumed=False)
     secrets = _secrets(plan, options, found.cwd)
     sent = time.monotonic()
@@ -117,7 +133,8 @@ def resume(
         raise
     _claimed(audience, lease)
     records = _load(store, before, lease, audience, clock)
-    session = Session(plan, before, lease, records, store, audience, options, clock, secrets, sent)
+    children = _Children(store, options, clock)
+    session = Session(plan, before, lease, records, store, audience, options, clock, secrets, sent, children)
     if changed:
         session.adopt(changed)
     return session.carry(resumed=True)
@@ -174,74 +191,107 @@ def rerun(
     run, lease = store.claim(new.run.run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
     audience = Audience(observers, run.run_id)
     _claimed(audience, lease)
-    session = Session(plan, run, lease, kept, store, audience, options, clock, secrets, sent)
+    children = _Children(store, options, clock)
+    session = Session(plan, run, lease, kept, store, audience, options, clock, secrets, sent, children)
     return session.carry(resumed=False)
 
 
-def restore(store: Store, run: Run) -> Plan:
-    """The plan a run was started with, from the store alone."""
-    from .plan import restore as rebuild
+@safely
+def cancel(
+    run_id: str,
+    *,
+    store: Store,
+    by: str = "",
+    comment: str | None = None,
+    options: Options | None = None,
+    clock: Clock | None = None,
+) -> Run:
+    """Cancel a run for good; how it stands after that.
 
-    return rebuild(store.definition(run.digest).canonical, run.version)
+    Who owns it now stops its steps and runs its `finally`. Where nobody does, and it has begun, its `finally` runs
+    here. The runs it has called are cancelled with it. NotFound; NotInThatState for a run that is over.
+    """
+    options, clock = options or Options(), clock or SystemClock()
+    found = store.get(run_id)
+    lease = found.lease
+    owned = lease is not None and lease.expires > clock.now() and not lease.holder.known_dead()
+    if not owned and not found.status.terminal and _has_finally(store, found):
+        with contextlib.suppress(SecretMissing, LeaseHeld):  # then it is cancelled without
+            return _cancelled_here(store, found, by, comment, options, clock)
+    note = Note(at=clock.now(), type="cancel.requested", by=by or None, comment=comment)
+    after = store.request_cancel(run_id, note, now=clock.now())
+    if after.status is Status.CANCELLED:
+        children = _Children(store, options, clock)
+        for child in open_calls(store.journal(run_id)):
+            children.cancel(child)
+    return after
 
 
-def compare(stored: Plan, now: Plan) -> tuple[Difference, ...]:
-    """What has changed between two plans; nothing when digest and version agree."""
-    if stored.digest == now.digest and stored.workflow.version == now.workflow.version:
-        return ()
-    from .diff import diff
-
-    return diff(stored, now)
+def _has_finally(store: Store, run: Run) -> bool:
+    return restore(store, run).workflow.finally_ is not None and bool(store.journal(run.run_id))
 
 
-def standing(run: Run, *, resumed: bool) -> Result:
-    """The result of a run as the store has it."""
-    error = decode(run.error) if run.error is not None else None
-    status = "interrupted" if run.status in (Status.READY, Status.RUNNING) else run.status.value
-    return Result(
-        run_id=run.run_id,
-        status=status,
-        exit_status=exit_status(status, error),
-        outputs=decode(run.outputs) if run.outputs is not None else None,
-        error=error,
-        wake_at=run.wake_at,
-        resumed=resumed,
+def _cancelled_here(store: Store, found: Run, by: str, comment: str | None, options: Options, clock: Clock) -> Run:
+    plan = restore(store, found)
+    secrets = _secrets(plan, options, found.cwd)
+    sent = time.monotonic()
+    holder = Holder.here()
+    before, lease = store.claim(found.run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
+    audience = Audience((), found.run_id)
+    records = _load(store, before, lease, audience, clock)
+    children = _Children(store, options, clock)
+    session = Session(
+        plan, before, lease, records, store, audience, options, clock, secrets, sent, children, cancelling=True
     )
+    session.journal.note("cancel.requested", by=by or None, comment=comment)
+    session.carry(resumed=True)
+    return store.get(found.run_id)
 
 
-def _nothing_to_do(store: Store, run: Run, options: Options, by: float) -> bool:
-    """Whether a run sleeps or waits for longer than this process would."""
-    if run.status is Status.SLEEPING:
-        return run.wake_at is not None and run.wake_at > by
-    if run.status is not Status.WAITING or options.answer is not None:
-        return False
-    from . import deciding
+class _Children:
+    """Carries out the runs that a run calls: `calling.Children`."""
 
-    return not deciding.due(store, run, by)
+    def __init__(self, store: Store, options: Options, clock: Clock) -> None:
+        self._store = store
+        self._options = options
+        self._clock = clock
 
+    def carry(self, order: Order) -> tuple[Result, Run]:
+        """Start it, or go on with it."""
+        return self._carried(order), self._store.get(order.run_id)
 
-def waits_for_somebody(store: Store, run: Run, plan: Plan | None = None) -> bool:
-    """Whether a run is blocked and an operator is needed: not all that is unknown can be asked by a `verify`."""
-    if run.status is not Status.BLOCKED:
-        return False
-    plan = plan or restore(store, run)
-    waiting = recovery.unknown_attempts(store.journal(run.run_id))
-    return not all(recovery.can_be_asked(plan, record) for record in waiting)
+    def _carried(self, order: Order) -> Result:
+        options = replace(
+            self._options,
+            start_key=None,
+            labels=(),
+            started_by=f"{CALLED}{order.caller}",
+            cwd=order.cwd,
+            run_id=order.run_id,
+            interrupt=order.interrupt,
+            hurry=order.hurry,
+            secrets=self._secrets(order),
+            order=order,
+        )
+        try:
+            found = self._store.get(order.run_id)
+        except NotFound:
+            return run(order.plan, order.inputs, store=self._store, options=options, clock=self._clock)
+        if found.status.terminal or (found.status is Status.FAILED and order.first):
+            return standing(found, resumed=False)
+        return resume(order.run_id, store=self._store, options=options, clock=self._clock)
 
+    def _secrets(self, order: Order) -> dict[str, str]:
+        """What it is given, and the rest from its own sources (or from whoever brings all secrets)."""
+        brought = {**(self._options.secrets or {}), **order.secrets}
+        declared = order.plan.workflow.secrets
+        rest = {name: source for name, source in declared.items() if name not in brought}
+        return {**{name: brought[name] for name in declared if name in brought}, **secret.resolve(rest, base=order.cwd)}
 
-def outcome_unknown(run: Run, records: Sequence[Record]) -> OutcomeUnknown:
-    """The error that tells an operator what to look at and how to go on."""
-    waiting = recovery.unknown_attempts(records)
-    return OutcomeUnknown(path=waiting[0].path, run_id=run.run_id, attempts=waiting)
-
-
-def new_id(clock: Clock) -> str:
-    """A UUIDv7 (RFC 9562): ordered by time, its end random, so that people use the last eight characters."""
-    millis = int(clock.now() * 1000) & ((1 << 48) - 1)
-    noise = int.from_bytes(os.urandom(10), "big")
-    value = millis << 80 | 0x7 << 76 | (noise >> 68) << 64 | 0b10 << 62 | noise & ((1 << 62) - 1)
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    def cancel(self, run_id: str) -> None:
+        """Cancel it, unless it is over or was never made."""
+        with contextlib.suppress(NotFound, NotInThatState):
+            cancel(run_id, store=self._store, options=self._options, clock=self._clock)
 
 
 def _here(store: Store, found: Run, clock: Clock) -> Run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .audience import Audience
 from .bookkeeping import Bookkeeper
@@ -18,12 +18,17 @@ from .interrupt import Interrupt
 from .journal import Journal, Past
 from .meter import OUT_OF_TIME, Meter
 from .outcomes import StepFailed, Suspended, failure
+from .permits import Permits
 from .plan import Plan
 from .redact import Redactor
 from .retrying import again_after, recorded_failure
 from .scope import View
 from .step import Done, Node, Outcome, Reject, Replay, Retry, StepError, Suspend
 from .store import Mark, Run
+from .target import Target
+
+if TYPE_CHECKING:
+    from .calling import Children
 
 ONCE = Retry(max_attempts=1)
 GLANCE = 0.5
@@ -50,7 +55,9 @@ class StoreHost(Bookkeeper):
         wait: float,
         asks: bool,
         run_deadline: float | None,
-        outer: Meter | None = None,
+        meter: Meter,
+        children: Children | None,
+        bounds: tuple[Permits, ...],
     ) -> None:
         super().__init__(
             plan, run, journal, clock, interrupt, audience, redactor, logs, looped=isinstance(driver, Loop)
@@ -64,12 +71,24 @@ class StoreHost(Bookkeeper):
         self.asks = asks
         """Whether somebody at a terminal is asked what gates wait for."""
         self.run_deadline = run_deadline
+        self.meter = meter
+        self.children = children
+        self.bounds = bounds
+        """The permits of the workflows that call this one."""
+        self._called: dict[int, Plan] = {}
         self.limit = plan.workflow.limits.max_parallel_branches
-        self.meter = Meter(plan.workflow.limits, journal, outer)
         self.is_closing = False
         """The walk is in `finally`: no limit of the run stops it any more."""
 
     # What the interpreter asks for.
+
+    def plan_of(self, target: Target) -> Plan:
+        """The plan of a called workflow."""
+        found = self._called.get(id(target))
+        if found is None:
+            assert target.workflow is not None  # a plan is made only of files whose calls could be read
+            found = self._called[id(target)] = Plan(target.workflow)
+        return found
 
     def now(self) -> float:
         """Wall time."""

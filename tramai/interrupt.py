@@ -49,6 +49,11 @@ class Interrupt:
         if self.reason is not None:
             callback()
 
+    def forget(self, callback: Callable[[], None]) -> None:
+        """Call `callback` no more."""
+        if callback in self._callbacks:
+            self._callbacks.remove(callback)
+
     def clear_callbacks(self) -> None:
         """Forget who wanted to be called."""
         self._callbacks.clear()

@@ -43,6 +43,8 @@ class Past(msgspec.Struct):
     decided: Record | None = None
     failed: int = 0
     """The place of the last `failed` record, 0 when there is none."""
+    counted: tuple[int, int, float] = (0, 0, 0.0)
+    """Executions, tokens and dollars of the run that a `call` has called, as far as this run counts them."""
     first: float | None = None
     """When the first of the recent attempts began."""
 
@@ -242,6 +244,8 @@ class Journal:
                 past.recent += 1
                 past.first = past.first or record.started
         past.last = record
+        if record.verb == "call" and record.usage is not None:
+            past.counted = _more(past.counted, decode(record.usage))
         if mark is Mark.FAILED:
             past.failed = record.seq
         if mark is Mark.COMPLETED or mark is Mark.SKIPPED:
@@ -259,3 +263,12 @@ class Journal:
             self._since_round = False
         else:
             self._since_round = True
+
+
+def _more(counted: tuple[int, int, float], usage: Mapping[str, Any]) -> tuple[int, int, float]:
+    executions, tokens, cost = counted
+    return (
+        executions + usage.get("executions", 0),
+        tokens + usage.get("input_tokens", 0),
+        cost + usage.get("cost_usd", 0.0),
+    )

@@ -9,6 +9,10 @@ from .step import StepError
 OUT_OF_TIME = "the run reached its limit of running time (limits.timeout)"
 
 
+Used = tuple[int, int, float]
+"""Step executions, tokens, US dollars."""
+
+
 class Meter:
     """Counts one run and the runs it has called that are not over; what is over stands in the journal's counts."""
 
@@ -16,11 +20,11 @@ class Meter:
         self._limits = limits
         self._journal = journal
         self._outer = outer
-        self._counted = (0, 0, 0.0)
+        self._counted: Used = (0, 0, 0.0)
         self._open: set[Meter] = set()
 
-    def used(self) -> tuple[int, int, float]:
-        """Step executions, tokens, US dollars."""
+    def used(self) -> Used:
+        """What this run has used so far, with the runs it has called."""
         own = self._journal
         inner = [meter.uncounted() for meter in tuple(self._open)]
         return (
@@ -29,12 +33,12 @@ class Meter:
             own.cost + sum(used[2] for used in inner),
         )
 
-    def uncounted(self) -> tuple[int, int, float]:
+    def uncounted(self) -> Used:
         """What the run that called this one does not have in its own journal yet."""
         used, counted = self.used(), self._counted
         return used[0] - counted[0], used[1] - counted[1], used[2] - counted[2]
 
-    def enter(self, counted: tuple[int, int, float]) -> None:
+    def enter(self, counted: Used) -> None:
         """This run begins to count in the one that called it; `counted` is what its journal already has of it."""
         self._counted = counted
         if self._outer is not None:

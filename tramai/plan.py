@@ -17,6 +17,7 @@ from .expression import Template, Value
 from .shape import Shape
 from .step import Block, Control, Node
 from .store import Definition
+from .target import Target
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +73,8 @@ class Plan:
 
     @cached_property
     def spawns(self) -> bool:
-        """Whether it starts child processes."""
-        return any(node.step.spawns for node in self._running())
+        """Whether it starts child processes, or a workflow that it calls does."""
+        return any(node.step.spawns for node in self._running()) or any(Plan(called).spawns for called in self.calls)
 
     def _running(self) -> Iterator[Node]:
         """Everything that may run: the steps, and what their `verify` asks."""
@@ -81,6 +82,16 @@ class Plan:
             yield node
             if isinstance(node.verify, Node):
                 yield node.verify
+
+    @cached_property
+    def calls(self) -> tuple[Workflow, ...]:
+        """Every workflow that it calls, and that those call."""
+        found: list[Workflow] = []
+        for node in self.nodes.values():
+            target = node.step.called()
+            if target is not None and target.workflow is not None:
+                found += [target.workflow, *Plan(target.workflow).calls]
+        return tuple(found)
 
     def definition(self) -> Definition:
         """What a store keeps of it."""
@@ -203,6 +214,8 @@ def plain(value: Any) -> Json:
         return int(value) if value.is_integer() else float(value)
     if isinstance(value, Block):
         return [step(node) for node in value]
+    if isinstance(value, Target):
+        return _called(value)
     if isinstance(value, msgspec.Struct):
         return _struct(value)
     if isinstance(value, dict):
@@ -214,6 +227,14 @@ def plain(value: Any) -> Json:
     if kind is float:
         return int(value) if value.is_integer() else value
     return str(value)
+
+
+def _called(target: Target) -> Json:
+    """A called workflow, whole: what it does is part of what its caller does."""
+    if target.workflow is None:
+        return target.path
+    inner = _workflow(target.workflow)
+    return {"file": target.path, "version": target.workflow.version, "definition": inner}
 
 
 def _struct(value: msgspec.Struct) -> dict[str, Json]:

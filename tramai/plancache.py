@@ -18,6 +18,7 @@ import msgspec
 from . import __version__, expression, plan
 from .errors import Pointer, Position
 from .hashing import sha256
+from .linking import sources
 from .plan import Plan
 
 LARGEST = 1 << 20
@@ -48,7 +49,9 @@ def load(path: str) -> Plan | None:
         with open(path, "rb") as file:
             content = file.read(LARGEST + 1)
         entry = marshal.loads(_read(_entry(content)))  # noqa: S302 - the entry is ours: see `_read`
-        canonical, version, text, format, places, trees = entry
+        canonical, version, text, format, places, trees, others = entry
+        if not all(_is_same(other, digest) for other, digest in others):
+            return None
     except (OSError, ValueError, EOFError, TypeError):
         return None
     expression.remember(trees)
@@ -64,13 +67,20 @@ def save(path: str, made: Plan) -> None:
     for node in made.nodes.values():
         at = document.position(node.at)
         places[node.at] = (at.line, at.column, at.end_line, at.end_column)
-    entry = (made.canonical, made.workflow.version, document.text, document.format, places, expression.known())
+    others = [*sources(made.workflow).items()]
+    entry = (made.canonical, made.workflow.version, document.text, document.format, places, expression.known(), others)
     try:
         with open(path, "rb") as file:
             target = _entry(file.read(LARGEST + 1))
         _write(target, marshal.dumps(entry))
     except (OSError, ValueError):
         return
+
+
+def _is_same(path: str, digest: str) -> bool:
+    """Whether a file that the plan was made from besides its own is as it was."""
+    with open(path, "rb") as file:
+        return sha256(file.read(LARGEST + 1)) == digest
 
 
 def folder() -> str:

@@ -48,6 +48,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     secrets: Mapping[str, str] | None = None
     driver: Any = None
     answer: Any = None
+    order: Any = None
+    """The `calling.Order` of the run that calls this one."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None = None
     wake_at: float | None = None
     resumed: bool = True
+
+
+CALLED = "run "
+"""What `started_by` begins with in a run that another run has called; the caller's id follows."""
 
 
 def exit_status(status: str, error: Mapping[str, Any] | None) -> int:

@@ -14,7 +14,8 @@ from .interrupt import Interrupt
 
 if TYPE_CHECKING:
     from .permits import Permits
-    from .step import Block, Replay
+    from .step import Block, Outcome, Replay
+    from .target import Target
 
 T = TypeVar("T")
 
@@ -90,6 +91,10 @@ class Context(Protocol):
 
     def output(self, stream: str, text: str) -> None:
         """Show a piece of a child's output to whoever watches (redacted, lossy)."""
+        ...
+
+    async def call(self, target: Target, given: dict[str, Any], secrets: Mapping[str, str]) -> Outcome:
+        """Carry out another workflow with these inputs; `secrets` maps its names for some to ours."""
         ...
 
     def signal(self, name: str, **attributes: str | int | float | None) -> None:

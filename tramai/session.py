@@ -11,6 +11,7 @@ import msgspec
 
 from . import faults, recovery
 from .audience import Audience
+from .calling import Children, open_calls
 from .clock import Clock
 from .codec import Json, decode, encode
 from .driver import Driver, Interrupted, Loop, Straight
@@ -22,6 +23,7 @@ from .interpreter import Ended, Interpreter
 from .interrupt import Interrupt
 from .journal import Journal
 from .keeper import Keeper
+from .meter import Meter
 from .outcomes import Blocked, StepFailed, Suspended, failure
 from .patience import Patience
 from .plan import Plan
@@ -29,16 +31,12 @@ from .redact import Redactor
 from .reducing import reducers
 from .results import Options, Result, exit_status, user
 from .scope import Steps
+from .standing import ran_before
 from .step import StepError
 from .store import Change, Lease, Record, Run, Status, Store
 
 if TYPE_CHECKING:
     from .diff import Difference
-
-_BY_OPERATORS = (
-    "run.rerun_of", "run.arriving", "run.arrived", "run.copied", "cancel.requested", "step.resolved", "gate.decided",
-)  # fmt: skip
-
 
 _CANCELLED = {"type": "cancelled", "message": "the run was cancelled"}
 
@@ -58,6 +56,9 @@ class Session:
         clock: Clock,
         secrets: Mapping[str, str],
         sent: float,
+        children: Children | None = None,
+        *,
+        cancelling: bool = False,
     ) -> None:
         self.plan = plan
         self.before = run
@@ -66,6 +67,9 @@ class Session:
         self.options = options
         self.audience = audience
         self.secrets = secrets
+        self.children = children
+        self.cancelling = cancelling
+        """Nothing more is wanted of the run than its `finally`."""
         self.records = records
         self.redactor = Redactor(secrets.values())
         self.interrupt: Interrupt = options.interrupt or Interrupt()
@@ -86,6 +90,8 @@ class Session:
         )
         self.journal.executions = run.step_executions
         self.journal.tokens, self.journal.cost = run.tokens, run.cost_usd
+        order = options.order
+        self.meter = Meter(plan.workflow.limits, self.journal, order.meter if order is not None else None)
         self.keeper = Keeper(
             store,
             lease,
@@ -114,10 +120,12 @@ class Session:
             if self.plan.spawns:
                 self._guard_children(resumed=resumed)
             self.keeper.start()
+            self.meter.enter(self.options.order.counted if self.options.order is not None else (0, 0, 0.0))
             ended = self._walk(driver, host, resumed=resumed)
         except BaseException as error:  # noqa: BLE001 - the edge of the engine
             raise self._fault(error) from None
         finally:
+            self.meter.leave()
             self.keeper.stop()
         finished = RunFinished(
             run_id=ended.run_id,
@@ -134,12 +142,12 @@ class Session:
     def _walk(self, driver: Driver, host: StoreHost, *, resumed: bool) -> Result:
         try:
             self.audience.tell(self._started(resumed))
+            if self.cancelling or self.before.cancel_requested:
+                raise Interrupted("cancelled")
             if resumed:
                 blocked = self._take_over()
                 if blocked is not None:
                     return blocked
-            if self.before.cancel_requested:
-                raise Interrupted("cancelled")
             patience = Patience(host, self.options.answer, user())
             ended = patience.carry(lambda: driver.run(self._steps(driver, host)))
             outputs = self.redactor.value(ended.outputs)
@@ -224,6 +232,9 @@ class Session:
     def _host(self, driver: Driver, began: float) -> StoreHost:
         limit = self.plan.workflow.limits.timeout
         deadline = None if limit is None else began + limit - ran_before(self.store, self.before, self.records)
+        order = self.options.order
+        if order is not None and order.deadline is not None:
+            deadline = order.deadline if deadline is None else min(deadline, order.deadline)
         return StoreHost(
             plan=self.plan,
             run=self.before,
@@ -239,6 +250,9 @@ class Session:
             wait=self.options.wait,
             asks=self.options.answer is not None,
             run_deadline=deadline,
+            meter=self.meter,
+            children=self.children,
+            bounds=order.permits if order is not None else (),
         )
 
     def _names(self) -> dict[str, Any]:
@@ -344,12 +358,19 @@ class Session:
 
     def _stopped(self, reason: str) -> Result:
         if reason == "cancelled":
+            if self.children is not None:
+                for run_id in self._open_calls():
+                    self.children.cancel(run_id)
             return self._end("cancelled", error=dict(_CANCELLED))
         if reason == "lease_lost":
             self.audience.signal("lease.conflict", owner=self.journal.lease.owner, code=LeaseLost.code)
             error = {"type": "lease_lost", "message": "the lease was lost: another runner may own the run now"}
             return Result(run_id=self.before.run_id, status="interrupted", exit_status=5, error=error)
         return self._end("interrupted", stored=Status.READY)
+
+    def _open_calls(self) -> tuple[str, ...]:
+        decided = (past.decided for past in self.journal.pasts.values() if past.end is None)
+        return open_calls(record for record in decided if record is not None)
 
     def _give_up(self) -> None:
         """Release the lease if that is still possible; the error that led here matters more."""
@@ -358,24 +379,3 @@ class Session:
             self.journal.write(Change(now=self.clock.now(), status=Status.READY, release=True))
         except Exception:  # noqa: BLE001, S110 - whatever the store says now
             pass
-
-
-def ran_before(store: Store, run: Run, records: Sequence[Record]) -> float:
-    """Seconds the run has been running in earlier claims: from each start to the last sign of life before the next.
-
-    Not of this run: what operators noted, and results that it took over from an earlier one.
-    """
-    if not records:
-        return 0.0
-    marks: list[tuple[float, bool]] = [(run.created, True)]
-    marks += [
-        (note.at, note.type == "run.resumed") for note in store.notes(run.run_id) if note.type not in _BY_OPERATORS
-    ]
-    marks += [(record.at, False) for record in records if record.at >= run.created]
-    total, start, last = 0.0, run.created, run.created
-    for at, begins in sorted(marks):
-        if begins:
-            total += last - start
-            start = at
-        last = at
-    return total + last - start

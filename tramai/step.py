@@ -16,6 +16,7 @@ from .expression import Condition, Value
 
 if TYPE_CHECKING:
     from .running import Context, Known, Walk
+    from .target import Target
 
 
 class Replay(StrEnum):
@@ -169,6 +170,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def reaches(self) -> tuple[tuple[Any, ...], ...]:
         """What it reaches for outside, for `permits`: see `reach.Reach`."""
         return ()
+
+    def called(self) -> Target | None:
+        """The other workflow file that the step runs."""
+        return None
 
     def needs_loop(self) -> bool:
         """Whether these settings need an event loop; default: not `straight`."""

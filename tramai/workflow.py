@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 
-from . import build, check, document, schema
+from . import build, check, document, linking, schema
 from ._strict import Unbuildable
 from .codec import decode
 from .definition import Limits, SecretSource, StateSpec, Workflow
@@ -53,13 +53,13 @@ def examine(source: Document) -> tuple[Workflow | None, tuple[Problem, ...]]:
     collecting = gc.isenabled()
     gc.disable()  # much is made and nothing thrown away: a collection here only costs time
     try:
-        return _examine(source)
+        return _examine(source, linking.Reading.begin(source))
     finally:
         if collecting:
             gc.enable()
 
 
-def _examine(source: Document) -> tuple[Workflow | None, tuple[Problem, ...]]:
+def _examine(source: Document, reading: linking.Reading) -> tuple[Workflow | None, tuple[Problem, ...]]:
     if source.root is None:
         return None, source.problems
     newer = _newer(source)
@@ -69,9 +69,10 @@ def _examine(source: Document) -> tuple[Workflow | None, tuple[Problem, ...]]:
     found = [*source.problems, *resolved.problems]
     workflow = _build(resolved.data, source) if not _errors(found) else None
     if workflow is not None:
+        found.extend(linking.link(workflow, source, reading, _examine))
         found.extend(check.problems(workflow))
     else:
-        found.extend(_explain(resolved.data, source, tuple(found)))
+        found.extend(_explain(resolved.data, source, tuple(found), reading))
     problems = tuple(sorted(_once(found), key=Problem.sort_key))
     return (None if _errors(problems) else workflow), problems
 
@@ -117,7 +118,9 @@ def _build(data: object, source: Document) -> Workflow | None:
         return None
 
 
-def _explain(data: object, source: Document, known: tuple[Problem, ...]) -> tuple[Problem, ...]:
+def _explain(
+    data: object, source: Document, known: tuple[Problem, ...], reading: linking.Reading
+) -> tuple[Problem, ...]:
     """Why data is no workflow, and what the rules say of the parts that are."""
     shape = schema.validate(data, schema.workflow_schema(), source, known=known)
     if not _errors([*known, *shape]):
@@ -125,7 +128,8 @@ def _explain(data: object, source: Document, known: tuple[Problem, ...]) -> tupl
     partial = build.salvage(data, source, [problem.pointer for problem in (*known, *shape)])
     if partial is None:
         return shape
-    return tuple(_independent((*shape, *check.problems(partial)), known, partial))
+    linked = linking.link(partial, source, reading, _examine)
+    return tuple(_independent((*shape, *linked, *check.problems(partial)), known, partial))
 
 
 _TAKE_AWAY = frozenset(("TRM112", "TRM113", "TRM114", "TRM117", "TRM120"))
@@ -134,7 +138,7 @@ _TAKE_AWAY = frozenset(("TRM112", "TRM113", "TRM114", "TRM117", "TRM120"))
 
 def _independent(found: tuple[Problem, ...], known: tuple[Problem, ...], partial: Workflow) -> Iterator[Problem]:
     """Problems that are not said of a step (or an input, a secret …) of which the reader took something away."""
-    steps = {node.at for node in partial.steps.walk()}
+    steps = {node.at for node in partial.walk()}
 
     def unit(pointer: Pointer) -> Pointer:
         around = (pointer[:length] for length in range(len(pointer), 0, -1))

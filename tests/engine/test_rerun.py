@@ -18,7 +18,7 @@ from tramai.errors import (
     SecretMissing,
     UsageError,
 )  # fmt: skip
-from tramai.session import ran_before
+from tramai.standing import ran_before
 from tramai.store import Change, Mark, Note, RunExists, Status
 from tramai.stores.memory import Memory
 from tramai.testing.clock import FakeClock

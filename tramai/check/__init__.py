@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from ..definition import Workflow
 from ..errors import Problem
 from . import (
+    calls,
     empty,
     foreign,
     ids,
@@ -45,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     state.declared,
     state.side_by_side,
     state.reduces,
+    calls.fit,
     schemas.valid,
     schemas.initial_values,
     schemas.inputs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import NotFound, UsageError
+from ..results import CALLED
 from ..store import Run, Status, Store
 from ._advice import short
 
@@ -39,9 +40,9 @@ def _is_whole(store: Store, selector: str) -> bool:
 def _newest(store: Store, selector: str) -> str:
     word, colon, workflow = selector.partition(":")
     if word == "@last" and (workflow or not colon):
-        runs, _ = store.page(limit=1, workflow=workflow or None)
-        if runs:
-            return runs[0].run_id
+        found = _last(store, workflow or None)
+        if found is not None:
+            return found
         what = f"run of '{workflow}'" if workflow else "run"
         raise NotFound(kind=what, name=selector, hint=_workflows(store, workflow))
     if selector == "@failed":
@@ -50,6 +51,18 @@ def _newest(store: Store, selector: str) -> str:
             return runs[0].run_id
         raise NotFound(kind="failed run", name=selector)
     raise UsageError(what=f"'{selector}' names no run", hint="write @last, @last:WORKFLOW or @failed")
+
+
+def _last(store: Store, workflow: str | None) -> str | None:
+    """The newest run; unless its workflow is named, not one that another run has called."""
+    cursor: str | None = None
+    while True:
+        runs, cursor = store.page(limit=20, after=cursor, workflow=workflow)
+        for run in runs:
+            if workflow is not None or not run.started_by.startswith(CALLED):
+                return run.run_id
+        if cursor is None:
+            return None
 
 
 def _workflows(store: Store, wanted: str) -> str | None:

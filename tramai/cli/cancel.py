@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import click
 
-from ..store import Note, Status
+from ..store import Status
 from ._advice import short
 from ._group import verb
 from ._session import Session
@@ -18,19 +16,20 @@ from ._session import Session
 def command(session: Session, run: str, comment: str | None) -> int:
     """Cancel a run: it will never go on.
 
-    If a runner owns it now, that runner stops its steps and ends; if not, the
-    run is cancelled at once. To stop a run and go on with it later, press Ctrl-C
-    in its terminal instead.
+    If a runner owns it now, that runner stops its steps, runs `finally` and
+    ends; if not, `finally` runs here. The runs it has called go with it. To
+    stop a run and go on with it later, press Ctrl-C in its terminal instead.
 
     Exit status: 0 cancelled or asked to, 4 no such run, 5 the run is over.
     """
+    from .. import engine
     from . import _documents, _select
     from ._who import me
 
     store = session.looking()
     run_id = session.run_id = _select.find(store, run)
-    now = time.time()
-    after = store.request_cancel(run_id, Note(at=now, type="cancel.requested", by=me(), comment=comment), now=now)
+    options = engine.Options(logs=session.logs(), diagnostics=session.diagnose)
+    after = engine.cancel(run_id, store=store, by=me(), comment=comment, options=options)
     if session.json:
         session.emit(_documents.Cancelled(run_id=run_id, status=after.status.value))
     elif after.status is Status.CANCELLED:

@@ -1,0 +1,386 @@
+"""`call`: another workflow file as one step, with a run of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine import functions
+from tests.engine.support import name
+from tramai import document, engine, inputs, plan, plancache, workflow
+from tramai.interrupt import Interrupt
+from tramai.plan import Plan
+from tramai.store import Mark, Status, Store
+from tramai.stores.memory import Memory
+from tramai.testing.clock import FakeClock
+
+CHILD = """\
+tramai: 1
+name: child
+inputs:
+  n: {type: integer}
+  mood: {enum: [good, bad], default: good}
+steps:
+  - id: double
+    local: ${{ inputs.n * 2 }}
+  - id: check
+    gate: {check: "${{ inputs.mood == 'good' }}", reason: a bad mood}
+outputs: {twice: "${{ steps.double.output }}"}
+"""
+PARENT = """\
+tramai: 1
+name: parent
+inputs: {n: {type: integer, default: 4}}
+steps:
+  - id: ask
+    call: {workflow: ./child.yaml, with: {n: "${{ inputs.n }}"}}
+outputs: {got: "${{ steps.ask.output.twice }}"}
+"""
+
+
+@pytest.fixture
+def store() -> Memory:
+    return Memory()
+
+
+def write(folder: Path, **files: str) -> Path:
+    for stem, text in files.items():
+        (folder / f"{stem}.yaml").write_text(text, encoding="utf-8")
+    return folder / "parent.yaml"
+
+
+def problems(path: Path) -> list[tuple[str, str, int | None]]:
+    found = workflow.check_file(str(path))[1]
+    return [(one.code, one.message, one.position.line if one.position else None) for one in found]
+
+
+def start(path: Path | Plan, store: Store, given: dict[str, Any] | None = None, **more: Any) -> engine.Result:
+    made = path if isinstance(path, Plan) else plan.load(str(path))
+    options = engine.Options(run_id="r", **more.pop("options", {}))
+    return engine.run(made, inputs.bind(made.workflow.inputs, given or {}), store=store, options=options, **more)
+
+
+def called(store: Memory) -> list[str]:
+    """Ids of the runs that were called, the newest last."""
+    return [run.run_id for run in reversed(store.page(limit=50)[0]) if run.started_by.startswith("run ")]
+
+
+def test_the_outputs_of_the_other_file_are_the_output_and_it_has_a_run_of_its_own(
+    tmp_path: Path, store: Memory
+) -> None:
+    result = start(write(tmp_path, child=CHILD, parent=PARENT), store)
+    assert (result.status, result.outputs) == ("completed", {"got": 8})
+    (child,) = called(store)
+    run = store.get(child)
+    assert (run.workflow, run.status, run.started_by) == ("child", Status.COMPLETED, "run r")
+    assert run.outputs == '{"twice":8}'
+    assert [record.path for record in store.journal("r") if record.mark is Mark.COMPLETED] == ["ask"]
+
+
+def test_the_scalar_form_is_the_path_alone(tmp_path: Path, store: Memory) -> None:
+    child = CHILD.replace("n: {type: integer}", "n: {type: integer, default: 1}")
+    parent = PARENT.replace('{workflow: ./child.yaml, with: {n: "${{ inputs.n }}"}}', "child.yaml")
+    assert start(write(tmp_path, child=child, parent=parent), store).outputs == {"got": 2}
+
+
+def test_a_file_is_found_from_the_file_that_calls_it(tmp_path: Path, store: Memory) -> None:
+    (tmp_path / "lib").mkdir()
+    write(tmp_path / "lib", child=PARENT.replace("parent", "child").replace("./child", "./grandchild"))
+    write(tmp_path / "lib", grandchild=CHILD.replace("name: child", "name: grandchild"))
+    middle = (tmp_path / "lib" / "child.yaml").read_text().replace("got", "twice")
+    (tmp_path / "lib" / "child.yaml").write_text(middle)
+    parent = PARENT.replace("./child.yaml", "lib/child.yaml")
+    assert start(write(tmp_path, parent=parent), store).outputs == {"got": 8}
+    assert len(called(store)) == 2
+
+
+def test_a_failure_inside_is_the_failure_of_the_step_with_its_type(tmp_path: Path, store: Memory) -> None:
+    parent = PARENT.replace("with: {n:", "with: {mood: bad, n:")
+    result = start(write(tmp_path, child=CHILD, parent=parent), store)
+    assert (result.status, result.exit_status) == ("failed", 10)
+    assert result.error is not None
+    assert (result.error["step"], result.error["type"]) == ("ask", "rejected")
+    assert "step 'check': a bad mood" in result.error["message"]
+    assert result.error["run_id"] == called(store)[0]
+
+
+def test_a_failure_inside_can_be_caught(tmp_path: Path, store: Memory) -> None:
+    parent = PARENT.replace("with: {n:", "with: {mood: bad, n:").replace(
+        "outputs:", "    catch: [{on: [rejected], output: {twice: 0}}]\noutputs:"
+    )
+    assert start(write(tmp_path, child=CHILD, parent=parent), store).outputs == {"got": 0}
+
+
+def test_another_attempt_goes_on_with_the_run_that_failed(tmp_path: Path, store: Memory) -> None:
+    done, flaky = name(), name()
+    child = f"""\
+tramai: 1
+name: child
+steps:
+  - id: first
+    local: {{call: "tests.engine.functions:count", with: {{name: {done}}}}}
+  - id: second
+    local: {{call: "tests.engine.functions:fail_until", with: {{name: {flaky}, times: 2}}}}
+outputs: {{first: "${{{{ steps.first.output }}}}"}}
+"""
+    parent = """\
+tramai: 1
+name: parent
+steps:
+  - id: ask
+    call: child.yaml
+    retry: {max_attempts: 2, delay: 0s}
+outputs: {got: "${{ steps.ask.output.first }}"}
+"""
+    assert start(write(tmp_path, child=child, parent=parent), store).status == "failed"
+    assert engine.resume("r", store=store).outputs == {"got": 1}
+    assert (functions.calls[done], functions.calls[flaky]) == (1, 3)
+    assert len(called(store)) == 1
+
+
+def test_a_called_run_that_sleeps_suspends_its_caller_and_goes_on_with_it(tmp_path: Path, store: Memory) -> None:
+    clock = FakeClock()
+    child = CHILD.replace("  - id: check\n", "  - id: wait\n    delay: 2h\n  - id: check\n")
+    path = write(tmp_path, child=child, parent=PARENT)
+    result = start(path, store, clock=clock)
+    assert (result.status, result.wake_at) == ("sleeping", clock.now() + 7200)
+    path.unlink()
+    (tmp_path / "child.yaml").unlink()  # all that a resume needs is in the store
+    clock.advance(7200)
+    assert engine.resume("r", store=store, clock=clock).outputs == {"got": 8}
+    assert len(called(store)) == 1
+
+
+def test_a_called_run_is_cancelled_with_its_caller(tmp_path: Path, store: Memory) -> None:
+    child = CHILD.replace("  - id: check\n", "  - id: wait\n    delay: 2h\n  - id: check\n")
+    start(write(tmp_path, child=child, parent=PARENT), store, clock=FakeClock())
+    assert engine.cancel("r", store=store, clock=FakeClock()).status is Status.CANCELLED
+    assert store.get(called(store)[0]).status is Status.CANCELLED
+
+
+def test_cancelling_a_caller_that_runs_ends_what_it_has_called(tmp_path: Path, store: Memory) -> None:
+    interrupt = Interrupt()
+    child = CHILD.replace("  - id: check\n", "  - id: wait\n    shell: sleep 60\n  - id: check\n")
+
+    def cancel(event: Any, /) -> None:
+        if getattr(event, "id", "") == "other":
+            interrupt.set("cancelled")
+
+    parent = """\
+tramai: 1
+name: parent
+steps:
+  - id: fan
+    parallel:
+      branches:
+        calls: [{id: ask, call: {workflow: child.yaml, with: {n: 1}}}]
+        beside: [{id: first, shell: sleep 0.3}, {id: other, shell: sleep 60}]
+"""
+    path = write(tmp_path, child=child, parent=parent)
+    result = start(path, store, observers=[cancel], options={"interrupt": interrupt})
+    assert result.status == "cancelled"
+    assert store.get(called(store)[0]).status is Status.CANCELLED
+
+
+def test_finally_of_a_run_that_nobody_carries_out_runs_when_it_is_cancelled(tmp_path: Path, store: Memory) -> None:
+    text = """\
+tramai: 1
+name: parent
+steps:
+  - {id: before, local: 7}
+  - {id: wait, delay: 2h}
+finally:
+  - id: tidy
+    local: ${{ [run.status, steps.before.output | default(0)] }}
+"""
+    start(write(tmp_path, parent=text), store, clock=FakeClock())
+    run = engine.cancel("r", store=store, by="ann", comment="enough", clock=FakeClock())
+    assert run.status is Status.CANCELLED
+    assert [record.value for record in store.journal("r") if record.path == "@finally[0].tidy"] == ['["cancelled",7]']
+    assert ("cancel.requested", "ann", "enough") in [(note.type, note.by, note.comment) for note in store.notes("r")]
+
+
+def test_limits_of_the_caller_hold_for_what_it_calls(tmp_path: Path, store: Memory) -> None:
+    child = CHILD.replace("n * 2 }}", "n * 2 }}\n  - {id: a, local: 1}\n  - {id: b, local: 1}")
+    parent = PARENT.replace("inputs:", "limits: {max_step_executions: 4}\ninputs:")
+    result = start(write(tmp_path, child=child, parent=parent), store)
+    assert result.error is not None
+    assert result.error["type"] == "limit"
+    # The caller's own attempt and three inside; the fourth inside is refused.
+    assert store.get("r").step_executions == 4
+    assert store.get(called(store)[0]).step_executions == 3
+
+
+def test_what_a_called_run_used_counts_once_over_retries_and_resumes(tmp_path: Path, store: Memory) -> None:
+    flaky = name()
+    child = f"""\
+tramai: 1
+name: child
+steps:
+  - id: say
+    ai: {{model: "demo:echo", prompt: one two three}}
+  - id: fail
+    local: {{call: "tests.engine.functions:fail_until", with: {{name: {flaky}, times: 1}}}}
+"""
+    parent = "tramai: 1\nname: parent\nsteps:\n  - {id: ask, call: child.yaml}\n"
+    assert start(write(tmp_path, child=child, parent=parent), store).status == "failed"
+    first = store.get("r")
+    assert engine.resume("r", store=store).status == "completed"
+    inner, outer = store.get(called(store)[0]), store.get("r")
+    assert first.tokens == outer.tokens == inner.tokens > 0
+    assert (inner.step_executions, outer.step_executions) == (3, 5)
+
+
+def test_tokens_end_a_run_at_the_next_step(tmp_path: Path, store: Memory) -> None:
+    text = """\
+tramai: 1
+name: parent
+limits: {max_tokens: 1}
+steps:
+  - {id: a, ai: {model: "demo:echo", prompt: one two three}}
+  - {id: b, local: 1}
+"""
+    result = start(write(tmp_path, parent=text), store)
+    assert result.error is not None
+    assert (result.error["step"], result.error["type"]) == ("b", "limit")
+    assert "limits.max_tokens" in result.error["message"]
+
+
+SECRETIVE = """\
+tramai: 1
+name: child
+secrets: {TOKEN: {env: NOT_SET_ANYWHERE}}
+steps:
+  - id: say
+    shell: {run: 'echo "${#TOKEN}"', env: {TOKEN: "${{ secrets.TOKEN }}"}, parse: json}
+outputs: {length: "${{ steps.say.output }}"}
+"""
+
+
+def test_secrets_are_passed_by_name(tmp_path: Path, store: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OURS", "sesame")
+    parent = """\
+tramai: 1
+name: parent
+secrets: {OURS: {env: OURS}}
+steps:
+  - {id: ask, call: {workflow: child.yaml, secrets: {TOKEN: OURS}}}
+outputs: {length: "${{ steps.ask.output.length }}"}
+"""
+    assert start(write(tmp_path, child=SECRETIVE, parent=parent), store).outputs == {"length": 6}
+    assert "sesame" not in repr([store.journal(one) for one in ("r", *called(store))])
+
+
+def test_a_secret_that_is_not_passed_and_not_set_fails_the_step(tmp_path: Path, store: Memory) -> None:
+    parent = "tramai: 1\nname: parent\nsteps:\n  - {id: ask, call: child.yaml}\n"
+    result = start(write(tmp_path, child=SECRETIVE, parent=parent), store)
+    assert result.error is not None
+    assert result.error["type"] == "refused"
+    assert "TOKEN" in result.error["message"]
+    assert called(store) == []
+
+
+def test_the_digest_changes_with_what_the_other_file_does_and_not_with_its_form(tmp_path: Path) -> None:
+    path = write(tmp_path, child=CHILD, parent=PARENT)
+    before = plan.load(str(path)).digest
+    write(tmp_path, child="# a comment\n" + CHILD)
+    assert plan.load(str(path)).digest == before
+    write(tmp_path, child=CHILD.replace("* 2", "* 3"))
+    assert plan.load(str(path)).digest != before
+
+
+def test_a_cached_plan_is_forgotten_when_the_other_file_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = write(tmp_path, child=CHILD, parent=PARENT)
+    made = plan.load(str(path))
+    plancache.save(str(path), made)
+    kept = plancache.load(str(path))
+    assert kept is not None
+    assert kept.digest == made.digest
+    write(tmp_path, child=CHILD.replace("* 2", "* 3"))
+    assert plancache.load(str(path)) is None
+    (tmp_path / "child.yaml").unlink()
+    assert plancache.load(str(path)) is None
+
+
+def test_the_children_of_a_called_workflow_are_guarded(tmp_path: Path) -> None:
+    path = write(tmp_path, child=SECRETIVE, parent="tramai: 1\nname: p\nsteps:\n  - {id: ask, call: child.yaml}\n")
+    assert plan.load(str(path)).spawns
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "text"),
+    [
+        ("./child.yaml", "./chld.yaml", "TRM315", "there is no such file"),
+        ("./child.yaml", "./parent.yaml", "TRM315", "would call itself: parent.yaml → parent.yaml"),
+        ("./child.yaml", '"${{ inputs.n }}.yaml"', "TRM315", "takes no expression"),
+        ("with: {n:", "with: {m: 1, n:", "TRM316", "has no input `m`"),
+        ('with: {n: "${{ inputs.n }}"}', "with: {mood: good}", "TRM316", "needs the input `n`"),
+        ('"${{ inputs.n }}"', "text", "TRM316", "input `n` of ./child.yaml must be an integer"),
+        ('"${{ inputs.n }}"', "1, mood: sad", "TRM316", "input `mood`"),
+        ("ask.output.twice", "ask.output.thrice", "TRM209", "thrice"),
+    ],
+)
+def test_a_mistake_in_a_call_is_found_before_the_run(tmp_path: Path, old: str, new: str, code: str, text: str) -> None:
+    ((found, message, _),) = problems(write(tmp_path, child=CHILD, parent=PARENT.replace(old, new)))
+    assert found == code
+    assert text in message
+
+
+def test_an_error_in_the_other_file_is_told_with_its_place(tmp_path: Path) -> None:
+    path = write(tmp_path, child=CHILD.replace("local:", "locl:"), parent=PARENT)
+    (found,) = workflow.check_file(str(path))[1]
+    assert found.code == "TRM315"
+    assert "locl" in found.message
+    assert [Path(one.position.file).name for one in found.related] == ["child.yaml"]
+
+
+def test_files_that_call_each_other_in_a_circle_are_refused(tmp_path: Path) -> None:
+    child = CHILD.replace("steps:", "steps:\n  - {id: back, call: {workflow: parent.yaml}}")
+    ((code, message, _),) = problems(write(tmp_path, child=child, parent=PARENT))
+    assert code == "TRM315"
+    assert "parent.yaml → child.yaml → parent.yaml" in message
+
+
+def test_calls_may_not_stand_too_deep(tmp_path: Path) -> None:
+    for depth in range(12):
+        text = f"tramai: 1\nname: f{depth}\nsteps:\n  - {{id: s{depth}, call: f{depth + 1}.yaml}}\n"
+        (tmp_path / f"f{depth}.yaml").write_text(text)
+    (tmp_path / "f12.yaml").write_text("tramai: 1\nname: last\nsteps: [{id: x, local: 1}]\n")
+    assert problems(tmp_path / "f4.yaml") == []
+    ((code, message, _),) = problems(tmp_path / "f3.yaml")
+    assert code == "TRM315"
+    assert "more than 8 deep" in message
+
+
+@pytest.mark.parametrize(
+    ("secrets", "text"),
+    [
+        ("[NOPE]", "secret `NOPE` is not declared here"),
+        ("[OURS]", "has no secret `OURS`"),
+        ("{TOKEN: NOPE}", "secret `NOPE` is not declared here"),
+    ],
+)
+def test_secrets_that_do_not_fit_are_refused(tmp_path: Path, secrets: str, text: str) -> None:
+    parent = f"""\
+tramai: 1
+name: parent
+secrets: {{OURS: {{env: PATH}}}}
+steps:
+  - {{id: ask, call: {{workflow: child.yaml, secrets: {secrets}}}}}
+"""
+    ((code, message, _),) = problems(write(tmp_path, child=SECRETIVE, parent=parent))
+    assert code == "TRM317"
+    assert text in message
+
+
+def test_a_plan_from_the_store_has_the_called_workflow_in_it(tmp_path: Path) -> None:
+    made = plan.load(str(write(tmp_path, child=CHILD, parent=PARENT)))
+    again = plan.restore(made.canonical, made.workflow.version)
+    assert again.digest == made.digest
+    (inner,) = again.calls
+    assert (inner.name, document.parse(CHILD, file="x.yaml").problems) == ("child", ())

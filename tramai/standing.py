@@ -1,0 +1,110 @@
+"""How a stored run stands, before anybody claims it: its plan, what has changed since, who has to do something."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from . import recovery
+from .clock import Clock
+from .codec import decode
+from .errors import OutcomeUnknown
+from .plan import Plan
+from .results import Options, Result, exit_status
+from .store import Record, Run, Status, Store
+
+if TYPE_CHECKING:
+    from .diff import Difference
+
+_BY_OPERATORS = (
+    "run.rerun_of", "run.arriving", "run.arrived", "run.copied", "cancel.requested", "step.resolved", "gate.decided",
+)  # fmt: skip
+"""Events that are no sign of a runner."""
+
+
+def restore(store: Store, run: Run) -> Plan:
+    """The plan a run was started with, from the store alone."""
+    from .plan import restore as rebuild
+
+    return rebuild(store.definition(run.digest).canonical, run.version)
+
+
+def compare(stored: Plan, now: Plan) -> tuple[Difference, ...]:
+    """What has changed between two plans; nothing when digest and version agree."""
+    if stored.digest == now.digest and stored.workflow.version == now.workflow.version:
+        return ()
+    from .diff import diff
+
+    return diff(stored, now)
+
+
+def standing(run: Run, *, resumed: bool) -> Result:
+    """The result of a run as the store has it."""
+    error = decode(run.error) if run.error is not None else None
+    status = "interrupted" if run.status in (Status.READY, Status.RUNNING) else run.status.value
+    return Result(
+        run_id=run.run_id,
+        status=status,
+        exit_status=exit_status(status, error),
+        outputs=decode(run.outputs) if run.outputs is not None else None,
+        error=error,
+        wake_at=run.wake_at,
+        resumed=resumed,
+    )
+
+
+def nothing_to_do(store: Store, run: Run, options: Options, by: float) -> bool:
+    """Whether a run sleeps or waits for longer than this process would."""
+    if run.status is Status.SLEEPING:
+        return run.wake_at is not None and run.wake_at > by
+    if run.status is not Status.WAITING or options.answer is not None:
+        return False
+    from . import deciding
+
+    return not deciding.due(store, run, by)
+
+
+def waits_for_somebody(store: Store, run: Run, plan: Plan | None = None) -> bool:
+    """Whether a run is blocked and an operator is needed: not all that is unknown can be asked by a `verify`."""
+    if run.status is not Status.BLOCKED:
+        return False
+    plan = plan or restore(store, run)
+    waiting = recovery.unknown_attempts(store.journal(run.run_id))
+    return not all(recovery.can_be_asked(plan, record) for record in waiting)
+
+
+def outcome_unknown(run: Run, records: Sequence[Record]) -> OutcomeUnknown:
+    """The error that tells an operator what to look at and how to go on."""
+    waiting = recovery.unknown_attempts(records)
+    return OutcomeUnknown(path=waiting[0].path, run_id=run.run_id, attempts=waiting)
+
+
+def new_id(clock: Clock) -> str:
+    """A UUIDv7 (RFC 9562): ordered by time, its end random, so that people use the last eight characters."""
+    millis = int(clock.now() * 1000) & ((1 << 48) - 1)
+    noise = int.from_bytes(os.urandom(10), "big")
+    value = millis << 80 | 0x7 << 76 | (noise >> 68) << 64 | 0b10 << 62 | noise & ((1 << 62) - 1)
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def ran_before(store: Store, run: Run, records: Sequence[Record]) -> float:
+    """Seconds the run has been running in earlier claims: from each start to the last sign of life before the next.
+
+    Not of this run: what operators noted, and results that it took over from an earlier one.
+    """
+    if not records:
+        return 0.0
+    marks: list[tuple[float, bool]] = [(run.created, True)]
+    marks += [
+        (note.at, note.type == "run.resumed") for note in store.notes(run.run_id) if note.type not in _BY_OPERATORS
+    ]
+    marks += [(record.at, False) for record in records if record.at >= run.created]
+    total, start, last = 0.0, run.created, run.created
+    for at, begins in sorted(marks):
+        if begins:
+            total += last - start
+            start = at
+        last = at
+    return total + last - start
