@@ -61,6 +61,18 @@ def test_most_of_them_are_mended() -> None:
     [
         ("    whne: ${{ true }} # why\n    local: 1", "    when: ${{ true }} # why\n    local: 1"),
         ('    "whne": ${{ true }}\n    local: 1', '    "when": ${{ true }}\n    local: 1'),
+        ("    whne: inputs.a\n    local: 1", "    when: ${{ inputs.a }}\n    local: 1"),
+        ("    whne: yes\n    local: 1", None),
+        (
+            "    shel: echo ${{ inputs.name }}",
+            "    shell: {run: 'echo \"$NAME\"', env: {NAME: \"${{ inputs.name }}\"}}",
+        ),
+        (
+            "    parallel: {fail_fast: True, branches: {b: [{id: two, local: 1}]}}",
+            "    parallel: {fail_fast: true, branches: {b: [{id: two, local: 1}]}}",
+        ),
+        ("    local: {value: True}", None),
+        ("    local: 1\n    retry: {max_attempts: 010}", None),
         ("    shell: {run: make, prase: text}", "    shell: {run: make, parse: text}"),
         ("    local: 1\n    replay: Replayable", "    local: 1\n    replay: replayable"),
         ("    local: 1\n    replay: 'Replayable'", "    local: 1\n    replay: 'replayable'"),

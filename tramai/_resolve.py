@@ -89,7 +89,11 @@ class _Walk:
         except _plain.Doubtful as doubt:
             if not takes_text or shape.types & SCALARS:
                 self._report(
-                    "TRM119", f"`{_short(text)}` means different things to different readers", node, str(doubt)
+                    "TRM119",
+                    f"`{_short(text)}` means different things to different readers",
+                    node,
+                    str(doubt),
+                    better=_clear(text, shape, str(doubt)),
                 )
             return text
         if type(value) is str or not takes_text or value is None:
@@ -99,7 +103,7 @@ class _Walk:
             return text
         if type(value) is float and not _plain.keeps_its_text(text, value):
             message, hint = f"`{text}` is read as the number {value!r}", f'quote it if it is text: "{text}"'
-            self._report("TRM121", message, node, hint, severity="warning")
+            self._report("TRM121", message, node, hint, severity="warning", better=[text])
         return value
 
     def _toml(self, node: Scalar) -> Any:
@@ -116,16 +120,31 @@ class _Walk:
             return node.text
         return value
 
-    def _report(self, code: str, message: str, node: Scalar, hint: str, *, severity: str = "error") -> None:
+    def _report(
+        self,
+        code: str,
+        message: str,
+        node: Scalar,
+        hint: str,
+        *,
+        severity: str = "error",
+        better: list[object] | None = None,
+    ) -> None:
         pointer: Pointer = tuple(self._path)
         at: Position = self._document.place(node)
-        fix: tuple[dict[str, object], ...] | None = None
-        if hint.startswith("quote it"):
-            fix = (replace(pointer, node.text),)
+        meant = [node.text] if better is None else better
+        fix = (replace(pointer, meant[0]),) if meant else None
         problem = Problem(
             code=code, message=message, hint=hint, severity=severity, position=at, pointer=pointer, fix=fix
         )
         self.problems.append(problem)
+
+
+def _clear(text: str, shape: Shape, hint: str) -> list[object]:
+    """The value that is meant beyond doubt, in a list of at most one."""
+    if "string" in shape.types:
+        return [text] if hint.startswith("quote it") else []
+    return [text.lower() == "true"] if "boolean" in shape.types and text.lower() in ("true", "false") else []
 
 
 def _short(text: str) -> str:

@@ -15,8 +15,13 @@ from .formatting import _same
 __all__ = ["Edit", "Mended", "edits", "mend"]
 _MOST_ROUNDS = 10
 """A fix may uncover the next mistake: `whne: yes`."""
+_AHEAD = 1
+"""How far is looked when a fix uncovers a mistake in its own place."""
 _MOST_SINGLE = 100
 """Fixes that are tried one by one, when all of them together do not go well."""
+
+
+Found = tuple[Problem, ...]
 
 
 class Mended(msgspec.Struct, frozen=True):
@@ -31,13 +36,16 @@ def mend(source: Document, *, warnings: bool = False) -> Mended:
     """Make every fix that can be made without a doubt; with `warnings` also those of warnings.
 
     A fix counts when the text then says what the patch says and nothing else has changed, the problem is gone, and
-    its place has no new one. The text is only looked at: nothing is written.
+    its place has no new one, or only such as are mended too. The text is only looked at: nothing is written.
     """
-    found = workflow.examine(source)[1]
+    return _mend(source, workflow.examine(source)[1], warnings=warnings, ahead=_AHEAD)
+
+
+def _mend(source: Document, found: Found, *, warnings: bool, ahead: int) -> Mended:
     done: list[Problem] = []
     for _ in range(_MOST_ROUNDS):
         wanted = [one for one in found if one.fix and (warnings or one.severity == "error")]
-        step = _round(source, wanted, found)
+        step = _round(source, wanted, found, ahead)
         if step is None:
             break
         source, found, made = step
@@ -51,10 +59,9 @@ def edits(source: Document, problem: Problem) -> list[Edit] | None:
     return mended[0] if mended else None
 
 
-Found = tuple[Problem, ...]
-
-
-def _round(source: Document, wanted: list[Problem], known: Found) -> tuple[Document, Found, list[Problem]] | None:
+def _round(
+    source: Document, wanted: list[Problem], known: Found, ahead: int
+) -> tuple[Document, Found, list[Problem]] | None:
     """As many fixes as go together, in one pass where possible."""
     if not wanted:
         return None
@@ -69,7 +76,22 @@ def _round(source: Document, wanted: list[Problem], known: Found) -> tuple[Docum
         if mended is not None:
             _, source, found = mended
             made.append(problem)
+        elif current is not None and ahead and (deeper := _ahead(source, current, found, ahead - 1)):
+            source, found = deeper.document, deeper.left
+            made += [current, *deeper.done]
     return (source, found, made) if made else None
+
+
+def _ahead(source: Document, problem: Problem, known: Found, ahead: int) -> Mended | None:
+    """A fix whose place has a new mistake, if that can be mended as well: `whne: inputs.a`."""
+    errors = sum(one.severity == "error" for one in known)
+    for way in ways(source, problem.fix or ()):
+        result = parse(applied(source.text, way), file=source.file, format=source.format)
+        if _says(source, result, problem.fix or ()):
+            deeper = _mend(result, workflow.examine(result)[1], warnings=False, ahead=ahead)
+            if sum(one.severity == "error" for one in deeper.left) < errors and _is_better(problem, known, deeper.left):
+                return deeper
+    return None
 
 
 def _is(one: Problem, other: Problem) -> bool:

@@ -135,3 +135,16 @@ def test_the_note_tells_why_keys_were_not_put_in_order(tramai: Call) -> None:
     assert "which its anchors need" in result.stderr
     write("w.yaml", HELLO)
     assert json.loads(tramai("fmt", "w.yaml", "--json").stdout)["files"][0]["note"] is None
+
+
+def test_a_write_that_fails_is_3_and_leaves_the_file(tramai: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    write("ugly.yaml", UGLY)
+    monkeypatch.setattr(os, "replace", full)
+    result = tramai("fmt", "ugly.yaml")
+    assert result.exit_code == 3
+    assert "cannot write ugly.yaml: no space left on device" in result.stderr
+    assert read("ugly.yaml") == UGLY
+    assert os.listdir() == ["ugly.yaml"]
