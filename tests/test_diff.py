@@ -147,3 +147,35 @@ def test_a_stored_form_is_compared_without_its_version() -> None:
 def test_definitions_differ_exactly_when_digests_do(old: str, new: str) -> None:
     other = planned(BASE.replace(old, new, 1))
     assert bool(diff(planned(BASE), other)) == (other.digest != planned(BASE).digest)
+
+
+HANDLED = """\
+tramai: 1
+name: demo
+steps:
+  - id: one
+    local: 1
+    catch:
+      - on: [timeout]
+        do: [{id: note, local: 1}]
+catch:
+  - do: [{id: alarm, local: 1}]
+    output: {a: 1}
+finally:
+  - {id: tidy, local: 1}
+"""
+
+
+def test_changes_in_catch_and_finally_are_told_step_by_step() -> None:
+    def changes(old: str, new: str) -> list[str]:
+        return [one.text for one in diff(planned(HANDLED), planned(HANDLED.replace(old, new)))]
+
+    assert changes("note, local: 1", "note, local: 2") == ["step `note`: `local.value` changed: 1 → 2"]
+    assert changes("alarm, local: 1", "alarm, local: 2") == ["step `alarm`: `local.value` changed: 1 → 2"]
+    assert changes("tidy, local: 1", "tidy, local: 2") == ["step `tidy`: `local.value` changed: 1 → 2"]
+    assert changes("{id: tidy, local: 1}", "{id: tidied, local: 1}") == ["step `tidy` is now called `tidied`"]
+    assert changes("finally:\n  - {id: tidy, local: 1}\n", "") == ["step `tidy` was removed"]
+    assert changes("on: [timeout]", "on: [network]") == [
+        'step `one`: `catch` changed: [{"on":["timeout"]}] → [{"on":["network"]}]'
+    ]
+    assert changes("{a: 1}", "{a: 2}") == ['`catch` changed: [{"output":{"a":1}}] → [{"output":{"a":2}}]']

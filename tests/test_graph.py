@@ -128,3 +128,38 @@ def test_quotes_and_backslashes_are_escaped_for_graphviz() -> None:
     for line in drawn.split("\n"):
         unescaped = line.replace("\\\\", "").replace('\\"', "")
         assert unescaped.count('"') % 2 == 0
+
+
+def test_what_is_caught_and_what_comes_last_is_drawn() -> None:
+    text = (
+        HEAD
+        + """\
+steps:
+  - {id: one, local: 1, catch: [{do: [{id: note, local: 1}]}]}
+catch: [{do: [{id: alarm, local: 1}], output: {}}]
+finally: [{id: tidy, local: 1}]
+"""
+    )
+    made = planned(text)
+    assert graph.tree(made).splitlines()[1:] == [
+        "└─ one  local",
+        "   └─ catch:",
+        "      └─ note  local",
+        "catch:",
+        "└─ alarm  local",
+        "finally:",
+        "└─ tidy  local",
+    ]
+    assert {(edge.source, edge.target, edge.label) for edge in graph.edges(made)} == {
+        ("one", "note", "catch"),
+        ("one", "alarm", "catch"),
+        ("one", "tidy", "finally"),
+        ("note", "tidy", "finally"),
+        ("alarm", "tidy", "finally"),
+    }
+    assert [(node["id"], node["block"]) for node in graph.document(made)["nodes"]] == [
+        ("one", None),
+        ("note", "catch"),
+        ("alarm", "catch"),
+        ("tidy", "finally"),
+    ]

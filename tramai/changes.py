@@ -13,7 +13,7 @@ from .store import Mark, Record, Run
 if TYPE_CHECKING:
     from .diff import Difference
 
-_PART = re.compile(r'([a-z][a-z0-9_]*)(?:\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\])?\.?')
+_PART = re.compile(r'(?<!@)(?<![a-z0-9_])([a-z][a-z0-9_]*)(?:\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\])?\.?')
 _FREE = ("version", "limits", "outputs", "env", "secrets", "state")
 """Keys of a workflow that a run may take over while it is under way."""
 
@@ -35,7 +35,7 @@ def judge(
     """
     begun = begun_ids(records)
     ran = tuple(difference for difference in changed if _touches(difference, begun))
-    order = [node.id for node in new.workflow.walk()]
+    order = [node.id for node in new.workflow.steps.walk()]
     last = max((place for place, id in enumerate(order) if id in begun), default=-1)
     blocking = tuple(
         difference for difference in changed if difference in ran or _rewrites(difference, order[: last + 1])
@@ -56,8 +56,9 @@ def judge(
 
 
 def begun_ids(records: Iterable[Record]) -> frozenset[str]:
-    """The ids of steps that have begun, containers included."""
-    return frozenset(id for record in records if record.mark is not Mark.SKIPPED for id in path_ids(record.path))
+    """The ids of steps that have begun, containers included; not those of `finally`, which begins anew each time."""
+    begun = (record for record in records if record.mark is not Mark.SKIPPED and not record.path.startswith("@finally"))
+    return frozenset(id for record in begun for id in path_ids(record.path))
 
 
 def path_ids(path: str) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ import msgspec
 from . import duration
 from .canonical import rfc8785
 from .codec import Json
+from .definition import Workflow
 from .plan import Plan, restore, step
-from .step import Block, Control, Node
+from .step import Block, Node
 
 _DURATIONS = frozenset(("timeout", "limits.timeout", "retry.delay", "retry.max_delay", "shell.kill_after"))
 _WIDTH = 60
@@ -59,7 +60,9 @@ class _Place(msgspec.Struct, frozen=True):
     behind: str | None
 
     def spell(self) -> str:
-        inside = f"in `{self.container}` {'.'.join(map(str, self.block))}, " if self.container is not None else ""
+        where = self.block if self.container is None else self.block[1:]
+        inside = f"in `{self.container}` " if self.container is not None else "in "
+        inside = "" if self.block == ("steps",) else f"{inside}{'.'.join(map(str, where))}, "
         return inside + (f"after `{self.behind}`" if self.behind is not None else "first")
 
 
@@ -82,14 +85,22 @@ def diff(old: Plan | str, new: Plan | str) -> tuple[Difference, ...]:
 
 
 def _top(old: dict[str, Json], new: dict[str, Json]) -> Iterator[Difference]:
-    before, after = ({key: value for key, value in data.items() if key != "steps"} for data in (old, new))
+    before, after = (_without_steps(data) for data in (old, new))
     yield from _fields(None, before, after)
+
+
+def _without_steps(data: dict[str, Any]) -> dict[str, Any]:
+    """The workflow's own keys; `catch` without its steps."""
+    made = {key: value for key, value in data.items() if key not in ("steps", "finally")}
+    if "catch" in made:
+        made["catch"] = [{key: value for key, value in clause.items() if key != "do"} for clause in made["catch"]]
+    return made
 
 
 def _steps(old: Plan, new: Plan) -> Iterator[Difference]:
     renamed = _renamed(old, new)
     back = {name: earlier for earlier, name in renamed.items()}
-    before, after = _places(old.workflow.steps), _places(new.workflow.steps)
+    before, after = _places(old.workflow), _places(new.workflow)
     for id, place in before.items():
         if id not in after and id not in renamed and not _gone(place.container, after, renamed):
             yield Difference("removed", id, "step", old.nodes[id].verb)
@@ -113,7 +124,7 @@ def _gone(container: str | None, after: dict[str, _Place], renamed: dict[str, st
     return container is not None and container not in after and container not in renamed
 
 
-def _places(block: Block) -> dict[str, _Place]:
+def _places(workflow: Workflow) -> dict[str, _Place]:
     found: dict[str, _Place] = {}
 
     def visit(block: Block, container: str | None, at: tuple[str | int, ...]) -> None:
@@ -124,7 +135,8 @@ def _places(block: Block) -> dict[str, _Place]:
             for inside, _, inner in _blocks(node):
                 visit(inner, node.id, inside)
 
-    visit(block, None, ())
+    for at, _, top in workflow.blocks():
+        visit(top, None, at)
     return found
 
 
@@ -215,7 +227,7 @@ def _own(node: Node) -> dict[str, Json]:
     """The canonical step without its id and without the steps inside it."""
     made = {key: value for key, value in step(node).items() if key != "id"}
     for at, _, _ in _blocks(node):
-        inner: Any = made[node.verb]
+        inner: Any = made
         for part in at[:-1]:
             inner = inner[part]
         del inner[at[-1]]
@@ -229,16 +241,16 @@ def _blocks_changed(
     for at in before:
         if at not in after:
             other = labels.get((old.id, at))
-            shown = ".".join(map(str, other)) if other is not None else None
-            yield Difference("changed", id, old.verb, ".".join(map(str, at)), shown)
+            shown = ".".join(map(str, other[1:])) if other is not None else None
+            yield Difference("changed", id, str(at[0]), ".".join(map(str, at[1:])), shown)
     known = set(before) | {labels[old.id, at] for at in before if (old.id, at) in labels}
     for at in after:
         if at not in known:
-            yield Difference("changed", id, new.verb, None, ".".join(map(str, at)))
+            yield Difference("changed", id, str(at[0]), None, ".".join(map(str, at[1:])))
 
 
 def _blocks(node: Node) -> tuple[tuple[tuple[str | int, ...], str, Block], ...]:
-    return node.step.blocks() if isinstance(node.step, Control) else ()
+    return node.blocks()
 
 
 def _fields(id: str | None, old: dict[str, Json], new: dict[str, Json]) -> Iterator[Difference]:

@@ -30,7 +30,11 @@ def tree(plan: Plan, *, ascii: bool = False) -> str:
     """Indented lines, a step each, with the blocks of containers between them."""
     strokes = ("|- ", "`- ", "|  ", "   ") if ascii else ("├─ ", "└─ ", "│  ", "   ")
     head = f"{visible(plan.workflow.name)}  version {visible(plan.workflow.version)}"
-    return "\n".join([head, *_branches(plan.workflow.steps, "", strokes)]) + "\n"
+    first, *others = plan.workflow.blocks()
+    lines = [head, *_branches(first[2], "", strokes)]
+    for _, label, block in others:
+        lines += [f"{label}:", *_branches(block, "", strokes)]
+    return "\n".join(lines) + "\n"
 
 
 def _branches(block: Block, indent: str, strokes: tuple[str, str, str, str]) -> Iterator[str]:
@@ -53,7 +57,13 @@ def _inside(node: Node, indent: str, strokes: tuple[str, str, str, str]) -> Iter
 def edges(plan: Plan) -> tuple[Edge, ...]:
     """What may follow what, in order of the file."""
     found: list[Edge] = []
-    _sequence(plan.workflow.steps, [], None, found)
+    first, *others = plan.workflow.blocks()
+    before = _sequence(first[2], [], None, found)
+    ends = list(before)
+    for _, label, block in others:
+        # What fails enters `catch`, whichever step it is; `finally` comes after everything.
+        caught = label == "catch"
+        ends += _sequence(block, [node.id for node in first[2]] if caught else ends, label, found)
     return tuple(found)
 
 
@@ -72,7 +82,7 @@ def _exits(node: Node, found: list[Edge]) -> list[str]:
     for label, block in blocks:
         exits.extend(_sequence(block, [node.id], label, found))
     # An `if` without `else` may run nothing.
-    if not blocks or [label for label, _ in blocks] == ["then"]:
+    if not _decides(node) or not blocks:
         exits.append(node.id)
     return list(dict.fromkeys(exits))
 
@@ -108,7 +118,11 @@ def document(plan: Plan) -> dict[str, Json]:
         "name": plan.workflow.name,
         "version": plan.workflow.version,
         "digest": plan.digest,
-        "nodes": list(_nodes(plan, plan.workflow.steps, None, None)),
+        "nodes": [
+            one
+            for _, label, block in plan.workflow.blocks()
+            for one in _nodes(plan, block, None, None if label == "steps" else label)
+        ],
         "edges": [{"source": edge.source, "target": edge.target, "label": edge.label} for edge in edges(plan)],
     }
 
@@ -131,9 +145,13 @@ def _nodes(plan: Plan, block: Block, parent: str | None, label: str | None) -> I
 
 
 def _blocks(node: Node) -> list[tuple[str, Block]]:
-    if not isinstance(node.step, Control):
-        return []
-    return [(label, block) for _, label, block in node.step.blocks()]
+    return [(label, block) for _, label, block in node.blocks()]
+
+
+def _decides(node: Node) -> bool:
+    """Whether one of its blocks runs in any case."""
+    labels = [label for at, label, _ in node.blocks() if at[0] != "catch"]
+    return bool(labels) and labels != ["then"]
 
 
 def visible(text: str) -> str:

@@ -41,6 +41,9 @@ def find(plan: Plan, step: str) -> Place:
     named = [place for place in places.values() if place.path.rpartition(".")[2] == step]
     if len(named) == 1:
         return named[0]
+    if step in plan.nodes and step not in {node.id for node in plan.workflow.steps.walk()}:
+        what = f"step '{step}' runs only when something has failed, or at the end"
+        raise UsageError(what=what, hint="--from takes a step of `steps`")
     if step in plan.nodes:
         # The innermost comes last: a step inside a branch inside a loop runs with the loop.
         holder = [path for path in places if any(node.id == step for node in _inside(plan, path))][-1]
@@ -65,7 +68,7 @@ def before(run: Run, place: Place, records: Sequence[Record]) -> tuple[Record, .
         if not any(record.path.startswith(prefix) for record in records):
             what = f"it never came into the block of step '{place.path}'"
             raise NotInThatState(run_id=run.run_id, status=run.status.value, what=what)
-    inside = tuple(f"{path}[" for path in place.before)
+    inside = tuple(f"{path}{mark}" for path in place.before for mark in "[@")
     kept = [
         record
         for record in records
@@ -137,6 +140,5 @@ def _places(block: Block, outer: Place, prefix: str = "") -> Iterator[Place]:
 
 def _inside(plan: Plan, path: str) -> Iterator[Node]:
     node = plan.nodes[path.rpartition(".")[2]]
-    if isinstance(node.step, Control):
-        for _, _, block in node.step.blocks():
-            yield from block.walk()
+    for _, _, block in node.blocks():
+        yield from block.walk()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tramai import engine
+from tramai.errors import DefinitionChanged, UsageError
 from tramai.interrupt import Interrupt
 from tramai.store import Mark, Note, Status
 from tramai.stores.memory import Memory
@@ -414,3 +415,41 @@ def test_what_cannot_be_added_up_fails_the_step(store: Memory) -> None:
     assert result.error["type"] == "invalid_output"
     assert "state.sum" in result.error["message"]
     assert store.get("r").status is Status.FAILED
+
+
+# What changes of the definition, and reruns, make of it.
+
+
+def test_finally_may_be_changed_after_it_has_run_and_what_was_caught_may_not(store: Memory) -> None:
+    def made(tidy: str, note: str) -> Any:
+        steps = [
+            failing("caught", catch=[{"do": [{"id": "note", "local": note}]}]),
+            {"id": "bad", "local": call("fail_until", name=flaky, times=1)},
+        ]
+        return make(steps, **{"finally": [{"id": "tidy", "local": tidy}]})
+
+    flaky = name()
+    assert run(store, made("${{ 1 }}", "${{ 1 }}")).status == "failed"
+    with pytest.raises(DefinitionChanged):
+        engine.resume("r", store=store, plan=made("${{ 1 }}", "${{ 2 }}"), accept_changes=True)
+    result = engine.resume("r", store=store, plan=made("${{ 2 }}", "${{ 1 }}"), accept_changes=True)
+    assert result.status == "completed"
+    assert tidied(store) == ["1", "2"]
+
+
+def test_a_rerun_takes_over_what_was_caught(store: Memory) -> None:
+    caught = name()
+    steps = [
+        {"id": "first", "local": call("fail_until", name=caught, times=9), "catch": [{"output": "instead"}]},
+        {"id": "second", "local": "${{ [steps.first.output, steps.first.status] }}"},
+    ]
+    assert run(store, make(steps, outputs={"o": "${{ steps.second.output }}"})).status == "completed"
+    result = engine.rerun("r", store=store, start_at="second")
+    assert result.outputs == {"o": ["instead", "recovered"]}
+    assert functions.calls[caught] == 1
+
+
+def test_a_rerun_begins_at_no_step_of_finally(store: Memory) -> None:
+    run(store, make([{"id": "a", "local": 1}], **{"finally": [STATUS]}))
+    with pytest.raises(UsageError, match="at the end"):
+        engine.rerun("r", store=store, start_at="tidy")
