@@ -148,3 +148,16 @@ def test_a_write_that_fails_is_3_and_leaves_the_file(tramai: Call, monkeypatch: 
     assert "cannot write ugly.yaml: no space left on device" in result.stderr
     assert read("ugly.yaml") == UGLY
     assert os.listdir() == ["ugly.yaml"]
+
+
+def test_a_run_goes_on_after_its_file_was_formatted_fixed_or_converted(tramai: Call) -> None:
+    write(
+        "w.yaml", "name: x\ntramai: 1\nsteps:\n- shell: echo one >> ran\n  id: one\n- {shell: exit 3, id: two} # why\n"
+    )
+    assert tramai("run", "w.yaml").exit_code == 1
+    for arguments in (("fmt", "w.yaml"), ("fmt", "--fix", "w.yaml"), ("validate", "--fix", "w.yaml")):
+        assert tramai(*arguments).exit_code == 0
+        assert tramai("resume", "@last").exit_code == 1, "the definition counts as unchanged"
+    assert tramai("convert", "w.yaml", "--to", "toml", "-o", "w.toml").exit_code == 0
+    assert tramai("resume", "@last", "--file", "w.toml").exit_code == 1
+    assert read("ran") == "one\n"

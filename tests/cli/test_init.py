@@ -115,3 +115,11 @@ def test_a_folder_that_cannot_be_is_3(tramai: Call) -> None:
     result = tramai("init", "taken/flows")
     assert result.exit_code == 3
     assert re.search("cannot make taken/flows", result.stderr)
+
+
+def test_an_approval_is_released_once_it_was_given(tramai: Call) -> None:
+    tramai("init", "--template", "approval")
+    assert tramai("run", "approval.yaml").exit_code == 11
+    assert tramai("approve", "@last", "--comment", "looks good").exit_code == 0
+    assert tramai("resume", "@last").exit_code == 0
+    assert Path("released.txt").read_text(encoding="utf-8") == "app 1.0\n"
