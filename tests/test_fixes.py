@@ -61,6 +61,8 @@ def test_most_of_them_are_mended() -> None:
     [
         ("    whne: ${{ true }} # why\n    local: 1", "    when: ${{ true }} # why\n    local: 1"),
         ('    "whne": ${{ true }}\n    local: 1', '    "when": ${{ true }}\n    local: 1'),
+        ("    when: always\n    local: 1", None),
+        ("    when: inputs.a && true\n    local: 1", "    when: ${{ inputs.a and true }}\n    local: 1"),
         ("    whne: inputs.a\n    local: 1", "    when: ${{ inputs.a }}\n    local: 1"),
         ("    whne: yes\n    local: 1", None),
         (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from ._nodes import DEEPEST, Lines, Mapping, Node, Scalar, Sequence, Stop
 from .errors import Pointer, Problem
@@ -95,38 +94,6 @@ def _fill(node: Node | None, value: Any, near: Node) -> Node:
     written = node.text if isinstance(node, Scalar) else str(value)
     local = isinstance(value, datetime.date | datetime.time) and getattr(value, "tzinfo", None) is None
     return Scalar(written, "toml", start, end, written if local else value)
-
-
-class Statement(NamedTuple):
-    """A header or a pair of a TOML text: where it stands, the parts of its key, and where the key and value stand."""
-
-    start: int
-    end: int
-    names: tuple[str, ...]
-    header: str
-    """`[` for a table, `[[` for an element of a list, empty for a pair."""
-    key_end: int
-    value: int
-
-
-def statements(text: str) -> Iterator[Statement]:
-    """The statements of a text that was read without problems, in order."""
-    scanner = _Scanner(text, Lines("", text))
-    while scanner._blank() < len(text):
-        start = scanner.at
-        header = "[[" if text.startswith("[[", start) else "[" if text.startswith("[", start) else ""
-        scanner.at += len(header)
-        parts = scanner._parts()
-        key_end = parts[-1].end
-        value = 0
-        if header:
-            scanner._expect("]" * len(header))
-        else:
-            scanner._expect("=")
-            scanner._space()
-            value = scanner.at
-            scanner._value((), 0)
-        yield Statement(start, scanner.at, tuple(part.text for part in parts), header, key_end, value)
 
 
 class _Lost(Exception):

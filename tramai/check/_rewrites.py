@@ -31,13 +31,26 @@ def fix(thing: Template, error: ExpressionError, pointer: Pointer) -> Fix | None
     text = thing.text
     if len(text) > _LONGEST or error.pointer:
         return None
-    if error.code == "TRM207" and "${{" not in text and "{{" not in text and text.strip():
-        better = f"${{{{ {text.strip()} }}}}"
+    if error.code == "TRM207" and "{{" not in text and text.strip():
+        bare = f"${{{{ {text.strip()} }}}}"
+        tries = [one for one in (bare, _spelled_here(bare)) if _is_no_mere_word(type(thing)(one))]
     elif (error.code or "TRM201") == "TRM201" and error.hint in _HABITS:
-        better = _EXPRESSION.sub(lambda found: _TOKEN.sub(_spelled, found[0]), text)
+        tries = [_spelled_here(text)]
     else:
         return None
-    return (replace(pointer, better),) if better != text and not list(type(thing)(better).problems()) else None
+    return next(
+        ((replace(pointer, one),) for one in tries if one != text and not list(type(thing)(one).problems())), None
+    )
+
+
+def _spelled_here(text: str) -> str:
+    """The text with the operators of other languages written as here, in its expressions only."""
+    return _EXPRESSION.sub(lambda found: _TOKEN.sub(_spelled, found[0]), text)
+
+
+def _is_no_mere_word(thing: Template) -> bool:
+    """Whether every name leads somewhere: `when: always` is a word, not an expression without its marks."""
+    return all(len(use.path) > 1 for site in thing.sites() for part in site.expressions for use in part.names)
 
 
 def _spelled(found: re.Match[str]) -> str:

@@ -3,12 +3,47 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
-from .._toml import _STRING, Statement, statements
+from .._nodes import Lines
+from .._toml import _STRING, _Scanner
 from ..errors import Pointer
 from ._remarks import BLANK, Remarks
+
+
+class Statement(NamedTuple):
+    """A header or a pair of a TOML text: where it stands, the parts of its key, and where the key and value stand."""
+
+    start: int
+    end: int
+    names: tuple[str, ...]
+    header: str
+    """`[` for a table, `[[` for an element of a list, empty for a pair."""
+    key_end: int
+    value: int
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """The statements of a text that was read without problems, in order."""
+    scanner = _Scanner(text, Lines("", text))
+    while scanner._blank() < len(text):
+        start = scanner.at
+        header = "[[" if text.startswith("[[", start) else "[" if text.startswith("[", start) else ""
+        scanner.at += len(header)
+        parts = scanner._parts()
+        key_end = parts[-1].end
+        value = 0
+        if header:
+            scanner._expect("]" * len(header))
+        else:
+            scanner._expect("=")
+            scanner._space()
+            value = scanner.at
+            scanner._value((), 0)
+        yield Statement(start, scanner.at, tuple(part.text for part in parts), header, key_end, value)
 
 
 class Pair(msgspec.Struct):
