@@ -270,7 +270,6 @@ def test_a_literal_model_is_checked(model: str, codes: list[str]) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"model": "a:b"},
         {"prompt": "x"},
         {"model": "a:b", "prompt": "x", "reask": 11},
         {"model": "a:b", "prompt": "x", "max_output_tokens": 0},

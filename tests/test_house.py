@@ -271,6 +271,7 @@ def problems_of(block: tuple[str, str], folder: Path) -> set[str]:
     file = folder / f"example.{language}"
     file.write_text(body, encoding="utf-8")
     (folder / "post.yaml").write_text(POST, encoding="utf-8")
+    (folder / "question.md").write_text("How are you?\n", encoding="utf-8")
     found, problems = workflow.check_file(str(file))
     return {problem.code for problem in (*problems, *(workflow.advise(found) if found is not None else ()))}
 

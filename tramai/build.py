@@ -11,10 +11,11 @@ import msgspec
 
 from . import duration, expression, kinds
 from ._strict import Unbuildable, agree, meet_schema
-from .definition import NAME, Asking, Common, Limits, SecretSource, StateSpec, Workflow, opaque
+from .attached import PromptFile
+from .definition import NAME, Asking, Common, Limits, SecretSource, StateSpec, Workflow, bounded, opaque
 from .duration import Duration
 from .errors import Pointer
-from .expression import Condition, Template, Value
+from .expression import Condition, Prompt, Template, Value
 from .inputs import InputSpec
 from .permits import Permits
 from .schedule import Schedule
@@ -41,10 +42,6 @@ ASKING = frozenset(Asking.__struct_encode_fields__)
 PRESET = frozenset(("timeout", "deadline", "retry"))
 """The common keys that `defaults` may give to the steps of a verb."""
 TOP = frozenset(Workflow.__struct_encode_fields__) - {"document"}
-
-
-CLOSING = Duration(300.0)
-"""How long an attempt of a step in `finally` may take when it does not say."""
 
 
 @cache
@@ -154,7 +151,7 @@ class _Builder:
 
     def closing(self, raw: Any) -> Block | None:
         if isinstance(raw, list):
-            return Block(_bounded(self.nodes(raw, ("finally",))))
+            return Block(bounded(self.nodes(raw, ("finally",))))
         if self.lenient:
             return None
         raise Unbuildable(("finally",), "finally is a list of steps")
@@ -317,6 +314,14 @@ class _Builder:
             raise ValueError("a called workflow is the path of a file")
         return Target(raw)
 
+    def prompt_file(self, raw: Any) -> PromptFile:
+        """A file with a prompt: a path in a file; in a canonical form the text beside it."""
+        if self.canonical and isinstance(raw, dict):
+            return PromptFile(raw["file"], Prompt(raw["text"]))
+        if not isinstance(raw, str) or not raw.strip():
+            raise ValueError("a prompt file is the path of a file")
+        return PromptFile(raw)
+
     def hook(self, kind: type, raw: Any) -> Any:
         if kind is Duration:
             if self.canonical:
@@ -326,6 +331,8 @@ class _Builder:
             return duration.parse(raw)
         if kind is Target:
             return self.target(raw)
+        if kind is PromptFile:
+            return self.prompt_file(raw)
         if kind is Block:
             if not isinstance(raw, list):
                 raise ValueError("a block is a list of steps")
@@ -381,14 +388,3 @@ def _below(where: str) -> Pointer:
     """The pointer of msgspec's `.retry.delay`, as far as it names keys."""
     found = re.match(r"(?:\.\w+)*", where)
     return tuple(found[0].split(".")[1:]) if found else ()
-
-
-def _bounded(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The steps of `finally`, each with a time limit: they run when nobody waits for them any more."""
-    made = []
-    for node in nodes:
-        for _, _, block in node.blocks():
-            block.nodes = _bounded(block.nodes)
-        open_ended = node.timeout is None and node.step.timed and not isinstance(node.step, Control)
-        made.append(msgspec.structs.replace(node, timeout=CLOSING) if open_ended else node)
-    return tuple(made)

@@ -14,7 +14,7 @@ from .expression import Condition, Template, Value
 from .inputs import InputSpec
 from .permits import Permits
 from .schedule import Schedule
-from .step import Block, Catch, Node, Replay, Retry, Step, handlers
+from .step import Block, Catch, Control, Node, Replay, Retry, Step, handlers
 
 T = TypeVar("T")
 Meta = msgspec.Meta
@@ -163,6 +163,10 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
         return self.document.file if self.document is not None else None
 
 
+CLOSING = Duration(300.0)
+"""How long an attempt of a step in `finally` may take when it does not say."""
+
+
 class Opaque(Step, frozen=True, kw_only=True):
     """Stands for a step that could not be built: its id is known, nothing else is looked at."""
 
@@ -191,3 +195,14 @@ def _ids(raw: Any) -> Iterator[str]:
     elif isinstance(raw, list):
         for item in raw:
             yield from _ids(item)
+
+
+def bounded(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The steps of `finally`, each with a time limit: they run when nobody waits for them any more."""
+    made = []
+    for node in nodes:
+        for _, _, block in node.blocks():
+            block.nodes = bounded(block.nodes)
+        open_ended = node.timeout is None and node.step.timed and not isinstance(node.step, Control)
+        made.append(msgspec.structs.replace(node, timeout=CLOSING) if open_ended else node)
+    return tuple(made)

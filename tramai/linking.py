@@ -9,10 +9,11 @@ import msgspec
 
 from . import document
 from ._nodes import LARGEST_FILE
+from .attached import PromptFile
 from .definition import Workflow
 from .document import Document
 from .errors import Pointer, Problem, Related
-from .expression import suggest
+from .expression import Prompt, suggest
 from .hashing import sha256
 from .step import Node
 from .target import Target
@@ -44,12 +45,18 @@ def link(workflow: Workflow, source: Document, reading: Reading, read: Read) -> 
             problem = _resolve(target, node, source, reading, read)
             if problem is not None:
                 yield problem
+        for pointer, file in node.step.attached():
+            if file.prompt is None:
+                yield from _attach(file, (*node.at, node.verb, *pointer), source)
 
 
 def sources(workflow: Workflow) -> dict[str, str]:
     """The files that a workflow was made from besides its own, with the SHA-256 of what stood in them."""
     found: dict[str, str] = {}
     for node in workflow.walk():
+        for _, file in node.step.attached():
+            if file.sha256 is not None:
+                found[os.path.abspath(file.where)] = file.sha256
         target = node.step.called()
         if target is not None and target.workflow is not None:
             inner = target.workflow
@@ -57,6 +64,35 @@ def sources(workflow: Workflow) -> dict[str, str]:
                 found[os.path.abspath(inner.document.file)] = inner.document.sha256
             found.update(sources(inner))
     return found
+
+
+def _attach(file: PromptFile, pointer: Pointer, source: Document) -> Iterator[Problem]:
+    """Read the text of a file that a step names."""
+    path = os.path.normpath(os.path.join(os.path.dirname(source.file), file.path))
+    why, hint = None, None
+    if "${{" in file.path:
+        why, hint = "it takes no expression: it is read before the run", "put a step for each file into a `branch`"
+    else:
+        try:
+            with open(path, "rb") as opened:
+                content = opened.read(LARGEST_FILE + 1)
+            text = content.decode("utf-8").removeprefix("\ufeff")
+            if len(content) > LARGEST_FILE:
+                why = "it is larger than 1 MiB"
+            elif not text.strip():
+                why, hint = "it is empty", "say what the model is asked"
+        except FileNotFoundError:
+            why, hint = "there is no such file", _near(path, ())
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+        except UnicodeDecodeError:
+            why, hint = "it is not UTF-8", "save the file as UTF-8"
+    if why is not None:
+        position = source.position(pointer)
+        message = f"cannot use the prompt file {path}: {why}"
+        yield Problem(code="TRM318", message=message, hint=hint, position=position, pointer=pointer)
+        return
+    file.prompt, file.where, file.sha256 = Prompt(text.replace("\r\n", "\n")), path, sha256(content)
 
 
 def _resolve(target: Target, node: Node, source: Document, reading: Reading, read: Read) -> Problem | None:
@@ -79,7 +115,7 @@ def _resolve(target: Target, node: Node, source: Document, reading: Reading, rea
                 content = file.read(LARGEST_FILE + 1)
         except OSError as error:
             why = "there is no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "").lower()
-            return _problem(source, node, f"cannot read the called workflow {path}: {why}", _near(path))
+            return _problem(source, node, f"cannot read the called workflow {path}: {why}", _near(path, _WORKFLOWS))
         inner = msgspec.structs.replace(document.parse(content, file=path), sha256=sha256(content))
         reading.known[real] = read(inner, Reading((*reading.around, real), reading.known))
     found, problems = reading.known[real]
@@ -104,11 +140,14 @@ def _problem(
     return Problem(code="TRM315", message=message, hint=hint, position=position, pointer=pointer, related=related)
 
 
-def _near(path: str) -> str | None:
+_WORKFLOWS = (".yaml", ".yml", ".toml")
+
+
+def _near(path: str, endings: tuple[str, ...]) -> str | None:
     """The file in the same folder that may be meant."""
     folder = os.path.dirname(path) or "."
     try:
-        files = [name for name in os.listdir(folder) if name.endswith((".yaml", ".yml", ".toml"))]
+        files = [name for name in os.listdir(folder) if not endings or name.endswith(endings)]
     except OSError:
         return f"there is no folder {folder} either"
     near = suggest(os.path.basename(path), files)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from . import build, codec
+from .attached import PromptFile
 from .canonical import rfc8785
 from .codec import Json
 from .definition import Workflow
@@ -216,6 +217,8 @@ def plain(value: Any) -> Json:
         return [step(node) for node in value]
     if isinstance(value, Target):
         return _called(value)
+    if isinstance(value, PromptFile):
+        return {"file": value.path, "text": value.prompt.text if value.prompt is not None else None}
     if isinstance(value, msgspec.Struct):
         return _struct(value)
     if isinstance(value, dict):

@@ -15,6 +15,7 @@ from .errors import Pointer
 from .expression import Condition, Value
 
 if TYPE_CHECKING:
+    from .attached import PromptFile
     from .running import Context, Known, Walk
     from .target import Target
 
@@ -174,6 +175,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def called(self) -> Target | None:
         """The other workflow file that the step runs."""
         return None
+
+    def attached(self) -> tuple[tuple[Pointer, PromptFile], ...]:
+        """Files whose text belongs to these settings, each with the pointer of the key that names it."""
+        return ()
 
     def needs_loop(self) -> bool:
         """Whether these settings need an event loop; default: not `straight`."""

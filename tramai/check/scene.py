@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from .._nodes import Lines
+from ..attached import PromptFile
 from ..definition import Opaque, Workflow
 from ..document import Scalar
 from ..errors import Pointer, Position, Problem, Related
@@ -89,6 +91,7 @@ class Scene:
         self.shapes: Any = None
         self._suggested: dict[str, str | None] = {}
         self._blamed: dict[Pointer, list[int]] = {}
+        self._attached: dict[Pointer, PromptFile] = {}
         self._edges: dict[tuple[int, Pointer, bool], Entry] = {}
         for at, _, block in workflow.blocks():
             self._lay_out(block, (), at[:2])
@@ -182,6 +185,8 @@ class Scene:
                     yield Field(handler, (*node.at, "catch", index, name), "catch", name, reader)
         at = (*node.at, node.verb)
         scalar = node.step.scalar if self._is_scalar(at) else None
+        for pointer, file in node.step.attached():
+            self._attached[*at, *pointer] = file
         closing = node.step.closing() if isinstance(node.step, Control) else {}
         for name, shown in fields_of(type(node.step), "tramai."):
             place = at if shown == scalar else (*at, shown)
@@ -205,6 +210,15 @@ class Scene:
         if self.document is None:
             return None
         return self.document.position(self.origin(pointer), key=key)  # type: ignore[no-any-return]
+
+    def _inside(self, pointer: Pointer, start: int, end: int) -> Position:
+        """The place of some characters of a text, which may stand in a file of its own."""
+        file = self._attached.get(pointer)
+        if file is not None and file.prompt is not None:
+            return Lines(file.where, file.prompt.text).position(start, end)
+        assert self.document is not None
+        found: Position = self.document.inside(pointer, start, end)
+        return found
 
     def origin(self, pointer: Pointer) -> Pointer:
         """Where a setting is written: in the step, or among the `defaults` of its verb."""
@@ -238,7 +252,7 @@ class Scene:
         pointer = self.origin(pointer)
         position = self.place(pointer, key=key)
         if range is not None and self.document is not None:
-            position = self.document.inside(pointer, *range)
+            position = self._inside(pointer, *range)
         others = ((self.place(at), text) for at, text in related)
         return Problem(
             code=code,
@@ -285,6 +299,9 @@ def _things(value: Any, at: Pointer) -> Iterator[tuple[Pointer, Template | Value
         return
     if isinstance(value, (Template, Value)):
         yield at, value
+    elif isinstance(value, PromptFile):
+        if value.prompt is not None:
+            yield at, value.prompt
     elif kind is dict:
         for name, item in value.items():
             yield from _things(item, (*at, name))

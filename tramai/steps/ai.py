@@ -10,7 +10,9 @@ import msgspec
 from msgspec import Meta
 
 from .. import kinds, provider
+from ..attached import PromptFile
 from ..codec import Json, sha256
+from ..errors import Pointer
 from ..expression import Prompt, Text, suggest
 from ..provider import Answer, Provider, Question
 from ..running import Context, Known
@@ -27,7 +29,14 @@ class Ai(Step, frozen=True, kw_only=True):
     straight: ClassVar[bool] = False
 
     model: Annotated[Text, Meta(description="The model as `provider:name`.", examples=["demo:echo", "openai:gpt-5"])]
-    prompt: Annotated[Prompt, Meta(description="The question.")]
+    prompt: Annotated[Prompt | None, Meta(description="The question.")] = None
+    prompt_file: Annotated[
+        PromptFile | None,
+        Meta(
+            description="A file with the question, from the folder of the workflow file; its text is a template too.",
+            examples=["prompts/review.md"],
+        ),
+    ] = None
     system: Annotated[Prompt | None, Meta(description="Instructions that stand before the question.")] = None
     schema: Annotated[
         dict[str, Any] | None, Meta(description="A JSON Schema: the answer is data of this shape, not text.")
@@ -67,7 +76,11 @@ class Ai(Step, frozen=True, kw_only=True):
 
     def check(self) -> tuple[Finding, ...]:
         """A literal model that is spelled as one, of a provider that exists."""
-        if not self.prompt.text.strip():
+        if self.prompt is None and self.prompt_file is None:
+            return (Finding((), "TRM105", "missing key `prompt` in an ai step", "add `prompt`, or `prompt_file`"),)
+        if self.prompt is not None and self.prompt_file is not None:
+            return (Finding(("prompt_file",), "TRM319", "an ai step has one prompt, not two", "keep one of the two"),)
+        if self.prompt is not None and not self.prompt.text.strip():
             return (Finding(("prompt",), "TRM388", "the prompt is empty", "say what the model is asked"),)
         if "${{" in self.model.text:
             return ()
@@ -81,6 +94,15 @@ class Ai(Step, frozen=True, kw_only=True):
         near = suggest(service, known)
         hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
         return (Finding(("model",), "TRM331", f"there is no model provider `{service[:80]}`", hint),)
+
+    def attached(self) -> tuple[tuple[Pointer, PromptFile], ...]:
+        """The file of the prompt."""
+        return ((("prompt_file",), self.prompt_file),) if self.prompt_file is not None else ()
+
+    def _question(self) -> Prompt:
+        found = self.prompt if self.prompt_file is None else self.prompt_file.prompt
+        assert found is not None  # `check` refuses a step without either, and a file that could not be read
+        return found
 
     def note(self, result: Any) -> str | None:
         """What it consumed."""
@@ -98,7 +120,7 @@ class Ai(Step, frozen=True, kw_only=True):
             raise StepError("refused", str(error)) from None
         question = Question(
             model=name,
-            prompt=ctx.text(self.prompt),
+            prompt=ctx.text(self._question()),
             system=ctx.text(self.system) if self.system is not None else None,
             schema=self.schema,
             temperature=self.temperature,
