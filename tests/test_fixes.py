@@ -188,7 +188,7 @@ KEYS = [
 ]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.lists(st.sampled_from(KEYS), unique=True, max_size=4), min_size=1, max_size=3))
 def test_whatever_is_mended_is_no_worse_and_stays_so(steps: list[list[str]]) -> None:
     text = HEAD + "steps:\n"

@@ -252,7 +252,7 @@ LINES = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(st.lists(LINES, min_size=1, max_size=3))
 def test_whatever_the_order_nothing_is_lost(blocks: list[list[str]]) -> None:
     text = "# head\nname: x\nsteps:\n"
@@ -316,7 +316,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(VALUES, TEXTS)
 def test_any_data_goes_there_and_back(value: Any, note: str) -> None:
     import json
