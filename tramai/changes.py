@@ -13,7 +13,7 @@ from .store import Mark, Record, Run
 if TYPE_CHECKING:
     from .diff import Difference
 
-_PART = re.compile(r'(?<!@)(?<![a-z0-9_])([a-z][a-z0-9_]*)(?:\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\])?\.?')
+_PART = re.compile(r'(?<!@)(?<![a-z0-9_])([a-z][a-z0-9_]*)(?:@[0-9]+)?(?:\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\])?\.?')
 _FREE = ("version", "limits", "outputs", "env", "secrets", "state")
 """Keys of a workflow that a run may take over while it is under way."""
 

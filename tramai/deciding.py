@@ -19,6 +19,7 @@ from .codec import Json, NotJson, check, decode, encode
 from .errors import CheckpointConflict, NotFound, NotInThatState, TramaiError, UsageError
 from .expression import suggest
 from .inputs import from_text
+from .paths import is_aside, step_id
 from .shape import Mismatch, Shape, conform
 from .store import Mark, Note, Record, Run, Status, Store
 
@@ -104,9 +105,11 @@ def opened(records: Iterable[Record], notes: Sequence[Note]) -> tuple[Open, ...]
     asked: dict[str, Record] = {}
     over: set[str] = set()
     for record in records:
-        if record.mark is Mark.DECIDED and record.verb == "gate" and record.value is not None:
+        if record.mark is Mark.DECIDED and record.verb == "gate" and not is_aside(record.path):
             asked.pop(record.path, None)
             asked[record.path] = record
+        elif record.mark is Mark.DECIDED and record.path.endswith("@redo"):
+            over.add(record.path.removesuffix("@redo"))  # left by a walk that was sent back
         elif record.mark in (Mark.FAILED, Mark.COMPLETED, Mark.SKIPPED):
             asked.pop(record.path, None)
             if record.mark is not Mark.FAILED:
@@ -153,13 +156,13 @@ def find(run: Run, waiting: Sequence[Open], step: str | None) -> Open:
             listed = ", ".join(one.path for one in undecided)
             raise UsageError(what=f"several gates wait for a decision: {listed}", hint="say which one")
         return undecided[0]
-    named = [one for one in waiting if one.path == step] or [one for one in waiting if _id(one.path) == step]
+    named = [one for one in waiting if one.path == step] or [one for one in waiting if step_id(one.path) == step]
     if len(named) == 1:
         return named[0]
     if named:
         listed = ", ".join(one.path for one in named)
         raise UsageError(what=f"several gates are called '{step}': {listed}", hint="give the whole path")
-    near = suggest(step, [*(one.path for one in waiting), *(_id(one.path) for one in waiting)])
+    near = suggest(step, [*(one.path for one in waiting), *(step_id(one.path) for one in waiting)])
     listed = ", ".join(one.path for one in waiting)
     raise NotFound(
         kind="gate that waits for a decision", name=step, hint=f"did you mean {near}?" if near else f"waiting: {listed}"
@@ -287,7 +290,3 @@ def _check_words(by: str, comment: str | None) -> None:
         raise UsageError(what="whoever decides has a name of 1 to 200 printable characters", hint="give it with --as")
     if comment is not None and len(comment) > LONGEST_COMMENT:
         raise UsageError(what=f"a comment has at most {LONGEST_COMMENT} characters, not {len(comment)}")
-
-
-def _id(path: str) -> str:
-    return path.rpartition(".")[2]

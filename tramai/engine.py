@@ -272,6 +272,7 @@ class _Children:
             hurry=order.hurry,
             secrets=self._secrets(order),
             order=order,
+            answer=None,  # nobody is asked in the middle of a step
         )
         try:
             found = self._store.get(order.run_id)

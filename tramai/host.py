@@ -17,13 +17,13 @@ from .finishing import finish
 from .interrupt import Interrupt
 from .journal import Journal, Past
 from .meter import OUT_OF_TIME, Meter
-from .outcomes import StepFailed, Suspended, failure
+from .outcomes import GoBack, StepFailed, Suspended, failure
 from .permits import Permits
 from .plan import Plan
 from .redact import Redactor
 from .retrying import again_after, recorded_failure
 from .scope import View
-from .step import Done, Node, Outcome, Reject, Replay, Retry, StepError, Suspend
+from .step import Done, Node, Outcome, Redo, Reject, Replay, Retry, StepError, Suspend
 from .store import Mark, Run
 from .target import Target
 
@@ -116,9 +116,9 @@ class StoreHost(Bookkeeper):
         """Side by side where the driver can."""
 
         def ends(error: Exception) -> bool:
-            return in_order if isinstance(error, Suspended) else fail_fast
+            return in_order if isinstance(error, Suspended | GoBack) else fail_fast
 
-        return await self.driver.gather(jobs, window=window, ends=ends, caught=(StepFailed, Suspended))
+        return await self.driver.gather(jobs, window=window, ends=ends, caught=(StepFailed, Suspended, GoBack))
 
     async def within(self, seconds: float, work: Awaitable[Any]) -> Any:
         """A time limit over a block."""
@@ -215,6 +215,10 @@ class StoreHost(Bookkeeper):
             outcome = await self._outcome(node, ctx)
             if isinstance(outcome, Reject):
                 raise StepError("rejected", self.redactor.text(outcome.reason), details=outcome.details)
+            if isinstance(outcome, Redo):  # before its end is recorded: a resume must not take it for an ordinary one
+                back = self.texts.value({"to": node.step.back()}, "redo")
+                self.journal.add(self.record(node.verb, f"{path}@redo", Mark.DECIDED, 0, value=back))
+                outcome = Done(outcome.result)
             assert isinstance(outcome, Done)  # `_outcome` waits out a Suspend
             output, saves = finish(node, outcome.result, scope, self.plan.workflow.state)
         except ExpressionError as error:

@@ -15,8 +15,9 @@ from .definition import Workflow
 from .error_types import matches
 from .expression import ExpressionError, Missing, Value, evaluate, test
 from .finishing import finish, meet
-from .outcomes import StepFailed, failure
+from .outcomes import GoBack, StepFailed, failure
 from .port import Host
+from .rounds import Course
 from .scope import Steps, View, absent, failed_view, skip_inside
 from .step import Block, Catch, Control, Node, StepError
 from .walking import BlockWalk
@@ -86,15 +87,21 @@ class Interpreter:
     async def restore(self, scope: dict[str, Any], error: dict[str, Json] | None = None) -> None:
         """Put the steps that have ended back into scope, and the one that failed; nothing runs."""
         own = scope["steps"].own
-        for node in self.workflow.steps.nodes:
-            view = self.host.replayed(node, node.id)
-            if view is None:
+        course = Course(self.workflow.steps, "")
+        while (node := course.node) is not None:
+            path = course.path
+            view = self.host.replayed(node, path)
+            sent = self.host.decided(f"{path}@redo")
+            if view is None and sent is None:
                 if error is not None:
                     own[node.id] = failed_view(node, error).names()
                 return
-            if isinstance(node.step, Control) and node.step.visible():
-                view = await self.step(node, node.id, scope)
-            own[node.id] = view.names()
+            if view is not None:
+                if isinstance(node.step, Control) and node.step.visible():
+                    view = await self.step(node, path, scope)
+                own[node.id] = view.names()
+            if sent is None or course.back(sent["to"]) is None:
+                course.on()
 
     async def close(self, scope: dict[str, Any], status: str, error: dict[str, Json] | None) -> StepFailed | None:
         """Run every step of `finally`, also after one that failed; the first failure.
@@ -122,16 +129,31 @@ class Interpreter:
         """Run steps in order; `{id: output}` of those that were not skipped."""
         outputs: dict[str, Json] = {}
         own = scope["steps"].own
-        for node in block.nodes:
+        course = Course(block, prefix)
+        while (node := course.node) is not None:
             try:
-                view = await self.step(node, prefix + node.id, scope)
+                view = await self.step(node, course.path, scope)
+                own[node.id] = view.names()
+                self._send_back(node, course.path)
             except StepFailed as failed:
                 own[node.id] = failed_view(node, failed.error).names()
                 raise
-            own[node.id] = view.names()
+            except GoBack as sent:
+                again = course.back(sent.to)
+                if again is None:
+                    raise
+                for id in again:
+                    outputs.pop(id, None)
+                continue
             if view.status != "skipped":
                 outputs[node.id] = view.output
+            course.on()
         return outputs
+
+    def _send_back(self, node: Node, path: str) -> None:
+        """Go back, if that is what this step has said."""
+        if node.step.back() is not None and (sent := self.host.decided(f"{path}@redo")) is not None:
+            raise GoBack(sent["to"])
 
     async def step(self, node: Node, path: str, scope: dict[str, Any]) -> View:
         """Run one step, or answer it from the journal."""
@@ -221,6 +243,8 @@ class Interpreter:
         if done is not None:  # only to put the steps inside back into scope
             await step.walk(walk)
             return done
+        if (sent := self.host.decided(f"{path}@redo")) is not None:  # left by an earlier round, for good
+            raise GoBack(sent["to"])
         self.host.opened(node, path)
         try:
             work = step.walk(walk)
@@ -234,6 +258,11 @@ class Interpreter:
             raise self._failed(node, path, StepError("expression", str(error))) from error
         except StepFailed as error:
             self.host.failed(node, path, error.error)
+            raise
+        except GoBack as gone:
+            to = gone.to
+            await self.host.once(f"{path}@redo", node.verb, lambda: {"to": to})
+            self.host.failed(node, path, {"type": "rejected", "message": f"sent back to '{to}'"})
             raise
 
     async def _time_left(self, node: Node, path: str) -> float:

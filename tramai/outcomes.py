@@ -39,6 +39,14 @@ class Blocked(Suspended):
         super().__init__(None)
 
 
+class GoBack(Exception):
+    """A gate sends the walk back to an earlier step, named by its id."""
+
+    def __init__(self, to: str) -> None:
+        self.to = to
+        super().__init__(to)
+
+
 def failure(id: str, path: str, error: StepError, attempt: int = 1) -> StepFailed:
     """The failure of a step, with the record that expressions and documents see."""
     record: dict[str, Json] = {

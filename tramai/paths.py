@@ -6,7 +6,10 @@ import re
 
 import msgspec
 
-_ASIDE = re.compile(r"@(catch|deadline|until|pause)$")
+_ASIDE = re.compile(r"@(catch|deadline|until|pause|redo)$")
+_STEP = re.compile(r"([a-z][a-z0-9_]*)(?:@[0-9]+)?$")
+# A key, which may hold anything, or the number of a round.
+_ROUND = re.compile(r'\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\]|@([0-9]+)(?=[.@\[]|$)')
 
 
 def is_aside(path: str) -> bool:
@@ -19,3 +22,24 @@ def spell(key: str) -> str:
     if key and len(key) <= 64 and all(char.isalnum() or char in "_-./:@+" for char in key) and key.isascii():
         return key
     return msgspec.json.encode(key).decode("utf-8", "surrogatepass")
+
+
+def step_id(path: str) -> str:
+    """The id of the step at a path, whatever round it is in; the path itself where there is none."""
+    found = _STEP.search(path)
+    return found[1] if found is not None else path
+
+
+def in_round(path: str, number: int) -> str:
+    """The path of a step that is done for the `number`th time, because a gate has sent the walk back to it."""
+    return path if number == 1 else f"{path}@{number}"
+
+
+def redone(path: str) -> int:
+    """How often the walk was sent back on the way to this path."""
+    return sum(int(number) - 1 for number in _ROUND.findall(path) if number)
+
+
+def without_rounds(path: str) -> str:
+    """The path as it was the first time."""
+    return _ROUND.sub(lambda found: found[0] if found[1] is None else "", path)

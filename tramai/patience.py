@@ -45,12 +45,13 @@ class Patience:
 
     def _ask(self) -> bool:
         """Ask somebody at the terminal; whether there is anything to hear then. To wait is not to run."""
-        if self._answer is None:
+        questions = tuple(one for one in self._look() if one.decision is None) if self._answer is not None else ()
+        if self._answer is None or not questions:
             return False
         host, began = self._host, time.monotonic()
         host.journal.note("run.waiting")
         host.journal.write()
-        self._answer(tuple(one for one in self._look() if one.decision is None))
+        self._answer(questions)
         data = encode({"from": "waiting", "fence": host.journal.lease.fence})
         host.journal.note("run.resumed", by=self._by, data=data)
         if host.run_deadline is not None:

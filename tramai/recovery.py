@@ -10,6 +10,7 @@ import msgspec
 from .clock import Clock
 from .codec import Json, encode
 from .errors import NotFound, NotInThatState
+from .paths import step_id
 from .plan import Plan
 from .step import Replay
 from .store import Change, Mark, Note, Record, Run, Status, Store
@@ -41,7 +42,7 @@ def unknown_attempts(records: Iterable[Record]) -> tuple[Record, ...]:
 
 def can_be_asked(plan: Plan, record: Record) -> bool:
     """Whether the step of an attempt has a `verify`, which tells what became of it once the walk gets there."""
-    node = plan.nodes.get(record.path.rpartition(".")[2])
+    node = plan.nodes.get(step_id(record.path))
     return node is not None and node.verify is not None
 
 

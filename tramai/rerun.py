@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -19,6 +20,8 @@ from .step import Block, Control, Node
 from .store import Mark, Note, Record, Run, Status
 
 ENDED = (Mark.COMPLETED, Mark.SKIPPED)
+_ROUND = re.compile(r"@[0-9]+$")
+_ROUND_IN = re.compile(r"(?:@([0-9]+))?(?=[\[@]|$)")
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -57,9 +60,12 @@ def before(run: Run, place: Place, records: Sequence[Record]) -> tuple[Record, .
     """The records that a walk needs to come to a place without running anything, numbered anew.
 
     Everything of the steps that stand before it, and what the containers around it have decided. NotInThatState when
-    one of those steps has not ended, or the run never came into the block.
+    one of those steps has not ended, or the run never came into the block. A place to which a gate has sent the walk
+    back begins with what was there the last time, as if it had been the first.
     """
-    ended = {record.path for record in records if record.mark in ENDED}
+    if any(record.path.startswith(f"{path}@") for path in (place.path, *place.around) for record in records):
+        records = _last_rounds(records, (*place.before, *place.around))
+    ended = {_unrounded(record.path) for record in records if record.mark in ENDED}
     for path in place.before:
         if path not in ended:
             what = f"step '{path}' stands before '{place.path}' and has not ended"
@@ -77,6 +83,40 @@ def before(run: Run, place: Place, records: Sequence[Record]) -> tuple[Record, .
         or (record.path in place.around and record.mark is Mark.DECIDED)
     ]
     return tuple(replace(record, seq=seq, fence=0) for seq, record in enumerate(kept, 1))
+
+
+def _unrounded(path: str) -> str:
+    """The path of a step in whatever round it ended; the rounds of what it stands in stay."""
+    return _ROUND.sub("", path)
+
+
+def _last_rounds(records: Sequence[Record], paths: Sequence[str]) -> list[Record]:
+    """The records with the last round of each of these steps in the place of the first, and without the others."""
+    kept: list[Record] = []
+    last = dict.fromkeys(paths, 1)
+    for record in records:
+        for path in paths:
+            found = _round_of(record.path, path)
+            if found is not None and record.mark is not Mark.FAILED:
+                last[path] = max(last[path], found[0])
+    for record in records:
+        for path in paths:
+            found = _round_of(record.path, path)
+            if found is not None:
+                if found[0] == last[path] and found[1] != "@redo":
+                    kept.append(replace(record, path=path + found[1]))
+                break
+        else:
+            kept.append(record)
+    return kept
+
+
+def _round_of(path: str, step: str) -> tuple[int, str] | None:
+    """Which round of a step a path belongs to, and what stands behind it; None when it is another's."""
+    if not path.startswith(step):
+        return None
+    found = _ROUND_IN.match(path, len(step))
+    return (int(found[1] or 1), path[found.end() :]) if found is not None else None
 
 
 def again(

@@ -25,6 +25,7 @@ from .journal import Journal
 from .keeper import Keeper
 from .meter import Meter
 from .outcomes import Blocked, StepFailed, Suspended, failure
+from .paths import step_id
 from .patience import Patience
 from .plan import Plan
 from .redact import Redactor
@@ -311,7 +312,7 @@ class Session:
         )
         for record in unknown:
             self.journal.add(record)
-            id = record.path.rpartition(".")[2]
+            id = step_id(record.path)
             self.audience.signal_of("step.unknown", id, record.path, record.attempt, {"verb": record.verb})
         if not unknown:
             self.journal.write(msgspec.structs.replace(self.change, error=None, wake_at=None))

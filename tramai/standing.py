@@ -60,9 +60,18 @@ def nothing_to_do(store: Store, run: Run, options: Options, by: float) -> bool:
         return run.wake_at is not None and run.wake_at > by
     if run.status is not Status.WAITING or options.answer is not None:
         return False
-    from . import deciding
+    return not _due(store, run, by)
 
-    return not deciding.due(store, run, by)
+
+def _due(store: Store, run: Run, by: float) -> bool:
+    """Whether a run that waits can go on: by itself, or because one that it has called can, or is over."""
+    from . import deciding
+    from .calling import open_calls
+
+    if deciding.due(store, run, by):
+        return True
+    called = [store.get(run_id) for run_id in open_calls(store.journal(run.run_id))]
+    return any(one.status is not Status.WAITING or _due(store, one, by) for one in called)
 
 
 def waits_for_somebody(store: Store, run: Run, plan: Plan | None = None) -> bool:

@@ -86,7 +86,13 @@ class Reject(msgspec.Struct, frozen=True):
     details: dict[str, Any] = {}
 
 
-Outcome = Done | Suspend | Reject
+class Redo(msgspec.Struct, frozen=True):
+    """The step succeeded with this full record, and the walk goes back to the earlier step that `Step.back` names."""
+
+    result: Json
+
+
+Outcome = Done | Suspend | Reject | Redo
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -179,6 +185,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def attached(self) -> tuple[tuple[Pointer, PromptFile], ...]:
         """Files whose text belongs to these settings, each with the pointer of the key that names it."""
         return ()
+
+    def back(self) -> str | None:
+        """The id of the earlier step to which the walk may go back from here."""
+        return None
 
     def needs_loop(self) -> bool:
         """Whether these settings need an event loop; default: not `straight`."""

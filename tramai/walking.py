@@ -7,7 +7,7 @@ from typing import Any
 
 from .codec import Json
 from .expression import Condition, Expression, Template, Value, evaluate, test
-from .outcomes import Blocked, StepFailed, Suspended
+from .outcomes import Blocked, GoBack, StepFailed, Suspended
 from .paths import spell
 from .port import Host
 from .running import Job
@@ -69,6 +69,9 @@ class BlockWalk:
         for end in ended:
             if isinstance(end, Blocked):
                 raise end
+        sent = [end for end in ended if isinstance(end, GoBack)]
+        if sent:
+            raise sent[0]
         failures = [end for end in ended if isinstance(end, StepFailed)]
         if failures and fail_fast and not collect:
             raise failures[0]

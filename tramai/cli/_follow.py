@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from .. import asking, deciding
 from ..engine import exit_status
 from ..event import Event, GateDecided, RunFinished, RunStarted, StepFinished, StepStarted
+from ..paths import is_aside
 from ..store import Mark, Note, Record, Run, Status, Store
 from ._people import told
 from ._tally import id_of
@@ -66,7 +67,7 @@ class Follower:
 
     def _of_record(self, record: Record) -> Iterator[Event]:
         path, id, verb, attempt = record.path, id_of(record.path), record.verb, record.attempt
-        if record.mark is Mark.DECIDED or "@" in path.rpartition("]")[2]:
+        if record.mark is Mark.DECIDED or is_aside(path):
             return  # a decision about a step is no step
         if record.mark is not Mark.SKIPPED and (path, attempt) not in self._begun:
             self._begun.add((path, attempt))

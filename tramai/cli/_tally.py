@@ -7,13 +7,13 @@ import re
 from ..event import Event, GateAsked, GateDecided, RunFinished, RunStarted, StepFinished, StepStarted
 
 DONE = ("succeeded", "skipped", "recovered", "replayed")
-_LAST = re.compile(r"[a-z][a-z0-9_]*$")
+_LAST = re.compile(r"([a-z][a-z0-9_]*)(?:@[0-9]+)?$")
 
 
 def id_of(path: str) -> str:
     """The step's id: the end of its path."""
     found = _LAST.search(path)
-    return found[0] if found else path
+    return found[1] if found else path
 
 
 def is_top(path: str) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CLOSED = Template("the gate is closed")
 """The reason of a condition that gives none."""
-OF_PEOPLE = ("show", "form", "approvers", "min", "timeout", "on_timeout")
+OF_PEOPLE = ("show", "form", "approvers", "min", "timeout", "on_timeout", "on_reject")
 
 
 def findings(gate: Gate) -> tuple[Finding, ...]:

@@ -11,10 +11,18 @@ from ..asking import APPROVED, REJECTED, TIMED_OUT, Decision, Question, Vote
 from ..codec import Json
 from ..duration import Duration
 from ..expression import Condition, Expression, ExpressionError, Template, Value
+from ..paths import redone
 from ..running import Context, Known
 from ..shape import Shape
-from ..step import Done, Finding, Outcome, Reject, Replay, Step, StepError, Suspend
+from ..step import Done, Finding, Outcome, Redo, Reject, Replay, Step, StepError, Suspend
 from . import _gate_check
+
+
+class Again(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a rejection sends the walk back to."""
+
+    redo: Annotated[str, Meta(description="The id of an earlier step, in this block or one around it.")]
+    max: Annotated[int, Meta(ge=1, le=100, description="How often; the rejection after that fails.")]
 
 
 class Gate(Step, frozen=True, kw_only=True, rename={"check_": "check"}):
@@ -62,6 +70,18 @@ class Gate(Step, frozen=True, kw_only=True, rename={"check_": "check"}):
         Meta(description="What happens when that time is over: `fail` (default), `approve` or `reject`."),
     ] = None
 
+    on_reject: Annotated[
+        Literal["fail"] | Again | None,
+        Meta(
+            description="What a rejection does: `fail` (default), or go back to an earlier step and on from there.",
+            examples=[{"redo": "draft", "max": 3}],
+        ),
+    ] = None
+
+    def back(self) -> str | None:
+        """The step to which a rejection goes back."""
+        return self.on_reject.redo if isinstance(self.on_reject, Again) else None
+
     def check(self) -> tuple[Finding, ...]:
         """Exactly one form, keys that belong to it, and numbers that can be met."""
         return _gate_check.findings(self)
@@ -101,7 +121,7 @@ class Gate(Step, frozen=True, kw_only=True, rename={"check_": "check"}):
         question, decision = await ctx.decision(lambda: self._question(ctx))
         if decision is None:
             return Suspend(until=question.deadline, waiting=True)
-        return self._decided(question, decision)
+        return self._decided(question, decision, redone(ctx.path))
 
     def _by_policy(self, ctx: Context) -> Outcome:
         assert self.check_ is not None  # `check` refuses a gate with neither
@@ -142,7 +162,7 @@ class Gate(Step, frozen=True, kw_only=True, rename={"check_": "check"}):
             on_timeout=self.on_timeout or "fail",
         )
 
-    def _decided(self, question: Question, decision: Decision) -> Outcome:
+    def _decided(self, question: Question, decision: Decision, times: int) -> Outcome:
         last = decision.last
         record = _record(last)
         if question.min > 1:
@@ -152,11 +172,17 @@ class Gate(Step, frozen=True, kw_only=True, rename={"check_": "check"}):
                 return Done({**record, "decision": APPROVED, "by": "timeout"})
             if question.on_timeout == "fail":
                 raise StepError("timeout", "nobody decided in time", details=record)
-            return Reject("nobody decided in time", {**record, "by": "timeout"})
+            return self._rejected("nobody decided in time", {**record, "by": "timeout"}, times)
         if decision.decision == APPROVED:
             return Done(record)
         said = f": {last.comment}" if last.comment else ""
-        return Reject(f"{last.by} rejected it{said}", record)
+        return self._rejected(f"{last.by} rejected it{said}", record, times)
+
+    def _rejected(self, reason: str, record: dict[str, Json], times: int) -> Outcome:
+        """Back to an earlier step, as often as that is allowed; then the end."""
+        if isinstance(self.on_reject, Again) and times < self.on_reject.max:
+            return Redo({**record, "decision": REJECTED})
+        return Reject(reason, record)
 
 
 def _record(vote: Vote) -> dict[str, Json]:

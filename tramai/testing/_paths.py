@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from ..expression import suggest
+from ..paths import without_rounds
 from ..plan import Plan
 from ..step import Block, Node
 
@@ -58,7 +59,8 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 def split(path: str) -> tuple[tuple[str, str | None], ...] | None:
-    """The parts of a path, None for a text that is none."""
+    """The parts of a path, whatever rounds it is in; None for a text that is none."""
+    path = without_rounds(path)
     parts: list[tuple[str, str | None]] = []
     at = 0
     while at < len(path):
