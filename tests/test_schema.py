@@ -377,7 +377,7 @@ def test_a_key_at_the_wrong_level_says_where_it_belongs():
         (["http: {expect: [1]}"], "TRM106", "must be an integer or text, not a list", None),
         (["delay: 30"], "TRM107", "`delay` of step `a` is no duration", "30 what? write 30s or 30m"),
         (["delay: -5s"], "TRM107", "is no duration", "a duration cannot be negative"),
-        (["shell: x", "timeout: 5 minutes"], "TRM107", "is no duration", "write a duration as 500ms"),
+        (["shell: x", "timeout: 5 minutes"], "TRM107", "is no duration", "write 5m"),
     ],
 )
 def test_one_mistake_is_one_problem_with_advice(lines, code, message, hint):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ._habit_words import ALSO, HINTS, NAMED, STEPS, TYPES, VERBS
@@ -72,6 +73,8 @@ def wrong_type(pointer: tuple[Any, ...], value: Any) -> str | None:
     key = pointer[-1] if pointer else None
     if key == "retry" and isinstance(value, int) and not isinstance(value, bool):
         return f"write retry: {{max_attempts: {value}}}"
+    if key == "tramai":
+        return "write tramai: 1"
     if key == "save" and isinstance(value, str):
         return f"write save: {{{value}: ${{{{ result }}}}}}"
     if key == "outputs" and isinstance(value, str):
@@ -83,3 +86,16 @@ def wrong_type(pointer: tuple[Any, ...], value: Any) -> str | None:
     if key == "required" and pointer[0] == "inputs" and len(pointer) == 3:
         return "an input without a `default` is required; for one that may be left out write optional: true"
     return None
+
+
+def form(pointer: tuple[Any, ...], value: Any) -> str | None:
+    """How a text that does not have the right form could be written: an id is said to be a name."""
+    if not pointer or pointer[-1] != "id" or not isinstance(value, str):
+        return None
+    if "${{" in value:
+        return "an id is never templated: give the step a name"
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", value)
+    better = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    if better[:1].isdigit():
+        better = f"step_{better}"
+    return f"write {better}" if better else None

@@ -144,7 +144,7 @@ class Ranking:
             ):
                 fix = ({"op": "move", "from": json_pointer(at), "path": json_pointer((*finding.pointer, better))},)
             hint = f"did you mean `{better}`?"
-        if hint is None and (better := _wording.near(key, finding.value.keys() - {key})):
+        if hint is None and len(finding.value) < 50 and (better := _wording.near(key, finding.value.keys() - {key})):
             hint = f"`{better}` is here already: remove one of the two"
         if hint is None:
             names = finding.schema.get("properties", {})
@@ -221,7 +221,7 @@ class Ranking:
                 "TRM107", f"{where} is no duration: {_wording.shown(value)}", at, hint=_wording.duration_hint(value)
             )
             return
-        hint = _hint(finding)
+        hint = _habits.form(at, value) or _hint(finding)
         fix = None
         best = (
             _habits.value(finding.wanted, value) or _wording.best_value(finding.wanted, value)
@@ -239,7 +239,12 @@ class Ranking:
         hint, better = _wording.advice(wanted, value, finding.schema)
         duration = finding.schema.get("title") == "duration"
         if not duration:
-            hint = _habits.wrong_type(at, value) or _wording.forms(self._shape(at), at, value) or hint
+            listed = at == ("steps",) and isinstance(value, dict) and self._document.format == "toml"
+            hint = (
+                "write [[steps]]"
+                if listed
+                else _habits.wrong_type(at, value) or _wording.forms(self._shape(at), at, value) or hint
+            )
         better = _wording.fitting(better, value, finding.schema)
         fix = (replace(at, better[0]),) if better else None
         message = f"{where} {_wording.wrong_type(wanted, value, duration=duration)}"

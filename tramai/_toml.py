@@ -6,6 +6,7 @@ import datetime
 import re
 from typing import Any
 
+from . import _lines_at_fault
 from ._nodes import DEEPEST, Lines, Mapping, Node, Scalar, Sequence, Stop
 from .errors import Pointer, Problem
 
@@ -74,6 +75,7 @@ def _explain(message: str, lines: Lines, text: str, lost: int) -> Problem:
     elif words.startswith(("Unterminated", "Expected \"'")):
         offset, words = lost, "this string is never closed"
         hint = 'close the string, or use """ for several lines'
+    hint = _lines_at_fault.toml(text, offset) or hint
     return lines.problem("TRM102", f"not valid TOML: {words[:1].lower()}{words[1:]}", offset, offset + 1, hint=hint)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from . import _lines_at_fault
 from ._nodes import Lines
 from .errors import Problem
 
@@ -65,6 +66,8 @@ def explain(error: Exception, lines: Lines, text: str) -> Problem:
     begun = getattr(error, "context_mark", None)
     if begun is not None and message == _UNCLOSED:
         return lines.problem("TRM101", message, begun.index, begun.index + 1, hint=advice)
+    if looks := _lines_at_fault.yaml(text, offset):
+        message, advice = looks
     other = None
     if begun is not None and mark is not None and begun.index < offset and begun.line != mark.line:
         what = str(getattr(error, "context", "") or "it").removeprefix("while ")

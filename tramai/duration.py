@@ -31,12 +31,32 @@ def parse(text: str) -> Duration:
     return Duration(seconds)
 
 
+_WORDS = {"ms": "ms", "msec": "ms", "millis": "ms", "milliseconds": "ms", "s": "s", "sec": "s", "secs": "s"}
+_WORDS |= {"second": "s", "seconds": "s", "m": "m", "min": "m", "mins": "m", "minute": "m", "minutes": "m"}
+_WORDS |= {"h": "h", "hr": "h", "hrs": "h", "hour": "h", "hours": "h", "d": "d", "day": "d", "days": "d"}
+_WORDS |= {"w": "w", "week": "w", "weeks": "w"}
+
+
+def _meant(text: str) -> str | None:
+    """How a duration in other words is written."""
+    if re.fullmatch(r"\d{1,2}:\d\d(:\d\d)?", text, re.ASCII):
+        hours, minutes, seconds = ([*map(int, text.split(":")), 0])[:3]
+        return "".join(f"{value}{unit}" for value, unit in ((hours, "h"), (minutes, "m"), (seconds, "s")) if value)
+    parts = re.findall(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)", text, re.ASCII)
+    if not parts or re.sub(r"[\d.\sA-Za-z,]|and", "", text) or any(unit.lower() not in _WORDS for _, unit in parts):
+        return None
+    return "".join(number + _WORDS[unit.lower()] for number, unit in parts)
+
+
 def _short(text: str) -> float:
     position, total, last = 0, 0.0, float("inf")
     while position < len(text):
         part = _PART.match(text, position)
         if part is None or _UNITS[part[2]] >= last:
-            raise ValueError("write a duration as 500ms, 90s, 5m, 1h30m or 2d")
+            if "${{" in text:
+                raise ValueError("this is fixed and never templated: write 500ms, 90s, 5m, 1h30m or 2d")
+            better = _meant(text)
+            raise ValueError(f"write {better}" if better else "write a duration as 500ms, 90s, 5m, 1h30m or 2d")
         last = _UNITS[part[2]]
         total += float(part[1]) * last
         position = part.end()

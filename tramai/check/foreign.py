@@ -16,6 +16,7 @@ _BRACES = re.compile(
     rf"|\$\(\(?\s*({_ROOTS}\.[\w.]+)\s*\)\)?"  # $(inputs.x)
 )
 _SHELL = re.compile(r"\$\{?([A-Z_][A-Z0-9_]*)\}?|\$\([a-z][\w -]*\)", re.A)
+_COMMENT = re.compile(r"(?<!\{)\{#(?!#).*?#\}", re.S)
 _TAG = re.compile(r"\{%-?\s*(if|for|set|else|elif|endif|endfor)\b")
 _NO_SHELL = {
     "http": frozenset(("get", "post", "put", "patch", "delete", "head", "query", "headers", "auth")),
@@ -83,25 +84,32 @@ def _inside(data: object, at: Pointer) -> Iterator[tuple[Pointer, str]]:
 
 
 _BARE = re.compile(
-    r"(inputs|steps|state|env|run)\.(\w+)((?:\.\w+|\[\d+\])*)(?:\s*(?:[-+*/<>=!|~]|and |or |is |in ).*)?", re.S
+    r"(inputs|steps|state|env|run|result|error)\.(\w+)((?:\.\w+|\[\d+\])*)"
+    r"(?:\s*(?:[-+*/<>=!|~]|and |or |is |in ).*)?",
+    re.S,
 )
 
 
-def is_bare(scene: Scene, text: str) -> bool:
-    """Whether a text is an expression over what is declared, without `${{ }}`."""
+_OF_RUN = frozenset(("id", "workflow", "version", "attempt", "started_at", "started_by"))
+
+
+def is_bare(scene: Scene, text: str, area: str = "") -> bool:
+    """Whether a text is an expression over what is declared, without `${{ }}`. `area`: the key it stands in."""
     found = _BARE.fullmatch(text.strip())
     if found is None:
         return False
     if found[1] == "steps":
         return found[2] in scene.steps and bool(found[3])
-    return found[1] == "run" or found[2] in getattr(scene.workflow, found[1])
+    if found[1] in ("result", "error"):
+        return area in (("output", "save") if found[1] == "result" else ("catch",))
+    return found[2] in (_OF_RUN if found[1] == "run" else getattr(scene.workflow, found[1]))
 
 
-_STARTS = ("inputs.", "steps.", "state.", "env.", "run.", "~")
+_STARTS = ("inputs.", "steps.", "state.", "env.", "run.", "result.", "error.", "~")
 
 
 def _may_be(text: str) -> bool:
-    return "$" in text or "{{" in text or "{%" in text or text.startswith(_STARTS)
+    return "$" in text or "{{" in text or "{%" in text or "{#" in text or text.startswith(_STARTS)
 
 
 def _in_text(scene: Scene, field: Field, text: str) -> tuple[str, str, int, int] | None:
@@ -109,8 +117,10 @@ def _in_text(scene: Scene, field: Field, text: str) -> tuple[str, str, int, int]
     if braces := _BRACES.search(text):
         name = next(filter(None, braces.groups()))
         return f"`{braces[0]}` stays as it is", f"write ${{{{ {name} }}}}", *braces.span()
-    if field.area != "items" and field.name != "items" and is_bare(scene, text):
+    if field.area != "items" and field.name != "items" and is_bare(scene, text, field.area):
         return f"`{text}` is text: nothing of it is evaluated", f"write ${{{{ {text} }}}}", 0, len(text)
+    if isinstance(field.thing, Prompt) and (comment := _COMMENT.search(text)):
+        return "this comment stays in the text", "comments are written {## … ##}", *comment.span()
     if (tag := _TAG.search(text)) and not isinstance(field.thing, Prompt):
         hint = "tags are for prompts; here write ${{ a if b else c }}"
         return f"`{tag[0]}` stays as it is", hint, *tag.span()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .._habits import value as value_of
 from ..errors import Pointer
 from ..shape import kind_of
 
@@ -79,12 +80,16 @@ def _named(value: Any, at: Pointer, root: Any) -> Iterator[Fault]:
 def _type(value: Any, at: Pointer, root: Any) -> Iterator[Fault]:
     for item in value if isinstance(value, list) and value else [value]:
         if item not in TYPES:
-            yield at, f"`{item}` is no type", "types: " + ", ".join(TYPES)
+            near = value_of([*TYPES], item)
+            yield at, f"`{item}` is no type", f"did you mean `{near}`?" if near else "types: " + ", ".join(TYPES)
 
 
 def _list_of_names(value: Any, at: Pointer, root: Any) -> Iterator[Fault]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        yield at, f"`{at[-1]}` is a list of names", "write required: [name]" if at[-1] == "required" else None
+        hint = "write required: [name]" if at[-1] == "required" else None
+        if isinstance(value, bool) and hint:
+            hint = "write required: [name] beside `properties`"
+        yield at, f"`{at[-1]}` is a list of names", hint
 
 
 def _dependent(value: Any, at: Pointer, root: Any) -> Iterator[Fault]:

@@ -53,10 +53,11 @@ def covered(scene: Scene) -> Iterator[Problem]:
     permits = scene.workflow.permits
     if permits is None:
         return
+    broken = {kind for kind in _WHAT for name in getattr(permits, kind) if _wrong(kind, name) is not None}
     for entry in scene.running:
         node = entry.node
         for reach in of(node.step):
-            if reach.name is None or not _refused(permits, reach):
+            if reach.name is None or reach.kind in broken or not _refused(permits, reach):
                 continue
             at = scene.setting(node, reach.pointer)
             what = f"the {_WHAT[reach.kind]} {reach.name} is not permitted"

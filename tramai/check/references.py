@@ -23,6 +23,17 @@ OF_ATTEMPT = ("number", "started")
 _WHOLE = dict.fromkeys(("outputs", "result", "results", "value", "data", "response", "return", "outputs"), "output")
 _WHOLE |= dict.fromkeys(("conclusion", "outcome", "state", "success"), "status")
 """What other tools call the parts of a step."""
+_OF_OTHER_LOOPS = {
+    "first": "write loop.index == 1",
+    "last": "write loop.index == loop.length",
+    "item": "the item has the name that `as` gives it",
+    "value": "the item has the name that `as` gives it",
+    "key": "the item has the name that `as` gives it",
+    "count": "write loop.length",
+    "size": "write loop.length",
+    "iteration": "write loop.index",
+    "number": "write loop.index",
+}
 _BEFORE_STEPS = frozenset({"state", "steps", "env"})
 """What `env` at the top cannot read: it is made before the first step."""
 
@@ -124,6 +135,8 @@ class _Judge:
         if len(use.path) < 2 or use.path[1] in known:
             return None
         name, root = str(use.path[1]), use.path[0]
+        if root == "loop" and name in _OF_OTHER_LOOPS:
+            return "TRM202", f"unknown name `loop.{name}`", _OF_OTHER_LOOPS[name]
         hint = self.scene.did_you_mean(name, known, prefix=f"{root}.") or f"{root} has {', '.join(known)}"
         return "TRM202", f"unknown name `{root}.{name}`", hint
 

@@ -94,6 +94,7 @@ NAMES = {
     **_all("environ environment ENV", "a variable that the file declares is env.<NAME>"),
     **_all("now today date timestamp", "there is no clock here; a run has run.started_at"),
     **_all("stdout stderr exit_code body status output", "say of which step: steps.<id>.output"),
+    "loop": "`loop` is known only inside a loop",
     "index": "the number of an item is loop.index, from 1",
     "self": "a step's own record is `result`, in its `output` and `save`",
 }
