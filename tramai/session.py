@@ -76,8 +76,9 @@ class Session:
         self.interrupt: Interrupt = options.interrupt or Interrupt()
         self.hurry: Interrupt = options.hurry or Interrupt()
         base = run.retry_base
-        if run.status in (Status.FAILED, Status.READY, Status.RUNNING) and records:
-            base = max(record.seq for record in records)  # an operator said to go on: failed steps get new attempts
+        if run.status is Status.FAILED or (run.status in (Status.READY, Status.RUNNING) and not _in_finally(records)):
+            # An operator said to go on: failed steps get new attempts. Whoever died in `finally` goes on in it.
+            base = max((record.seq for record in records), default=base)
         declared = plan.workflow.state
         self.journal = Journal(
             store,
@@ -380,3 +381,8 @@ class Session:
             self.journal.write(Change(now=self.clock.now(), status=Status.READY, release=True))
         except Exception:  # noqa: BLE001, S110 - whatever the store says now
             pass
+
+
+def _in_finally(records: Sequence[Record]) -> bool:
+    """Whether a walk had come to the end of its run: what had failed has failed."""
+    return bool(records) and max(records, key=lambda record: record.seq).path.startswith("@finally")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -31,6 +32,8 @@ from .suite import Decision
 RUN_ID = "00000000-0000-7000-8000-000000000001"
 """The id of every run of a test, so that keys made of it are the same each time."""
 _MOST_CLAIMS = 10_000
+_OF_TIME = frozenset(("attempt", "at", "woke_at"))
+_ROUND = re.compile(r"@finally\[\d+\]")
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -174,36 +177,51 @@ class Carried:
 
 
 def unlike(clean: Ran, ran: Ran, plan: Plan) -> list[str]:
-    """What a crash has changed although it must not."""
+    """What a crash has changed although it must not. It does cost time and attempts: these may differ."""
     if ran.problem is not None:
         return [ran.problem.message]
-    found = [
-        f"{name} is {_short(getattr(ran, name))}, and {_short(getattr(clean, name))} without the crash"
-        for name in ("status", "outputs", "state")
-        if getattr(ran, name) != getattr(clean, name)
-    ]
+    found = []
+    for name in ("status", "outputs", "state"):
+        now, before = _timeless(getattr(ran, name)), _timeless(getattr(clean, name))
+        if now != before:
+            found.append(f"{name} is {_short(now)}, and {_short(before)} without the crash")
     kinds = [(one.error or {}).get("type") for one in (ran, clean)]
     if kinds[0] != kinds[1]:
         found.append(f"the run failed with {kinds[0]}, and with {kinds[1]} without the crash")
     return found + list(_repeated(clean.calls, ran, plan))
 
 
+def _timeless(value: Any) -> Any:
+    """The value without instants and numbers of attempts, where the engine has put them into its records."""
+    if isinstance(value, dict):
+        return {key: _timeless(item) for key, item in value.items() if key not in _OF_TIME}
+    if isinstance(value, list):
+        return [_timeless(item) for item in value]
+    return _ROUND.sub("@finally", value) if isinstance(value, str) and "@finally" in value else value
+
+
 def _repeated(clean: Sequence[Call], ran: Ran, plan: Plan) -> Iterator[str]:
     """Steps that succeeded once more although nobody said that they may."""
     before, after = _successes(clean), _successes(ran.calls)
+    granted = _counted(ran.granted.items())
     for path, count in after.items():
         node = plan.nodes.get(id_of(path))
         if node is None or node.replay is not Replay.NON_REPLAYABLE or path.endswith(ASKED):
             continue
-        if count > before.get(path, 0) + ran.granted.get(path, 0):
+        if count > before.get(path, 0) + granted.get(path, 0):
             yield f"`{path}` was done {count} times, although it is not safe to repeat"
 
 
 def _successes(calls: Sequence[Call]) -> dict[str, int]:
+    return _counted((call.path, 1) for call in calls if call.succeeded)
+
+
+def _counted(pairs: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Sums by path; `finally` is entered anew after a crash, and is the same `finally`."""
     found: dict[str, int] = {}
-    for call in calls:
-        if call.succeeded:
-            found[call.path] = found.get(call.path, 0) + 1
+    for path, count in pairs:
+        name = _ROUND.sub("@finally", path)
+        found[name] = found.get(name, 0) + count
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -86,14 +86,18 @@ class WorkflowTest:
         """The same; `was_cut` tells whether the run was cut off."""
         return self._carry(Cut(after_step=self._pattern(crash_after)) if crash_after is not None else None)
 
-    def crash_everywhere(self, clean: Ran | None = None) -> Iterator[tuple[str, Ran, list[str]]]:
+    def crash_everywhere(
+        self, clean: Ran | None = None, *, writes: Iterable[int] | None = None
+    ) -> Iterator[tuple[str, Ran, list[str]]]:
         """Cut the run off before and after each of its writes: where, how it ended, and what was not as it should be.
+
+        `writes`: only at these, counted from 1.
 
         It must end as the run without a crash does, and no step that is not safe to repeat may have succeeded more
         often. Where the outcome of a step is unknown, the operator says to run it again.
         """
         clean = clean or self._carry(None)
-        for number in range(1, clean.writes + 1):
+        for number in range(1, clean.writes + 1) if writes is None else writes:
             for before in (True, False):
                 cut = Cut(write=number, before=before)
                 ran = self._carry(cut)
