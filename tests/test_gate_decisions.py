@@ -22,7 +22,7 @@ from tramai.testing._at_once import at_once, in_processes
 
 from .written import Clockwork, planned
 
-KINDS = ("memory", "sqlite", "file", "markdown")
+KINDS = ("memory", "sqlite", "file", "markdown", "postgres")
 STEPS = """\
 - id: ok
   gate:
@@ -34,8 +34,10 @@ TOP = "outputs: {by: '${{ steps.ok.output.by }}'}"
 
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    url = "memory:" if request.param == "memory" else f"{request.param}:{tmp_path}/runs"
-    store = open_store(url)
+    if request.param == "postgres":
+        store: Store = request.getfixturevalue("database").store()
+    else:
+        store = open_store("memory:" if request.param == "memory" else f"{request.param}:{tmp_path}/runs")
     yield store
     store.close()
 

@@ -70,6 +70,7 @@ def steady(text: str) -> str:
     import re
 
     text = re.sub(r"\b[0-9a-f]{8}(?=  [⏸✗⚠○▸])", "<id>", without_times(text))
+    text = re.sub(r"run\.resumed by \S+", "run.resumed by <login>", text)
     return re.sub(r"(approve|reject|watch|run|resume|show) [0-9a-f]{8}\b", r"\1 <id>", text)
 
 
@@ -380,3 +381,34 @@ def test_a_journal_that_cannot_be_read_hides_no_other_run(tramai: Call) -> None:
     assert [(one["workflow"], len(one["questions"])) for one in found["waiting"]] == [("two", 2), ("simple", 0)]
     assert found["waiting"][1]["error"]["type"] == "unreadable"
     open_store("sqlite:.tramai/tramai.db").close()
+
+
+REDO = """\
+tramai: 1
+name: redo
+state: {feedback: {initial: none}}
+steps:
+  - id: draft
+    local: a draft, feedback ${{ state.feedback }}
+  - id: review
+    gate: {ask: "${{ steps.draft.output }}?", on_reject: {redo: draft, max: 1}}
+    save: {feedback: "${{ result.comment }}"}
+  - id: publish
+    local: ${{ steps.draft.output }}
+outputs: {it: "${{ steps.publish.output }}"}
+"""
+
+
+def test_what_a_run_that_goes_back_shows(tramai: Call, snapshot: SnapshotAssertion) -> None:
+    begun(tramai, REDO)
+    assert steady(tramai("reject", "@last", "--as", "ann", "--comment", "shorter", "--resume").stderr) == snapshot(
+        name="reject"
+    )
+    assert steady(tramai("show", "@last").stdout) == snapshot(name="show")
+    result = tramai("approve", "@last", "review@2", "--as", "ann", "--resume")
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, ["it: a draft, feedback shorter"])
+    graph = document(tramai("graph", "@last", "--json"))
+    assert {node["id"]: node["status"] for node in graph["nodes"]} == {
+        "draft": "succeeded", "review": "succeeded", "publish": "succeeded",
+    }  # fmt: skip
+    assert tramai("rerun", "@last", "--from", "publish").stdout == "it: a draft, feedback shorter\n"

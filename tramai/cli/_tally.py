@@ -56,7 +56,7 @@ class Tally:
         else:
             self.failed.pop(event.path, None)
             if event.status in DONE and is_top(event.path):
-                self.done.add(event.path)
+                self.done.add(id_of(event.path))
 
     def leaves(self) -> list[StepStarted]:
         """The open steps that hold no other open step."""

@@ -110,9 +110,9 @@ class Gate(Step, frozen=True, kw_only=True, rename={"check_": "check"}):
         return result  # type: ignore[no-any-return]
 
     def note(self, result: Any) -> str | None:
-        """Who approved."""
+        """Who decided."""
         by = result.get("by")
-        return f"approved by {by}" if self.ask is not None and by else None
+        return f"{result['decision']} by {by}" if self.ask is not None and by else None
 
     async def run(self, ctx: Context) -> Outcome:
         """Decide by policy, or ask and wait for the decision."""
