@@ -74,6 +74,9 @@ def _narrow(kind: type[msgspec.Struct], name: str, value: Any, at: Pointer) -> N
 def meet_schema(value: Any, key: str) -> None:
     """Check a whole key of the workflow against the published schema."""
     whole = schema.workflow_schema()
-    found = schema.schema_problems(value, {**whole["properties"][key], "definitions": whole["definitions"]})
+    wanted = whole["properties"][key]
+    if not value or _quick.fits(value, wanted):  # most files have nothing there: the library is slow to load
+        return
+    found = schema.schema_problems(value, {**wanted, "definitions": whole["definitions"]})
     if found:
         raise Unbuildable((key, *found[0][0]), found[0][1])
