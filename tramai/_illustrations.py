@@ -114,6 +114,8 @@ _EXAMPLES: dict[str, list[Any]] = {
     "Schedule.inputs": [{"repo": "acme/shop"}],
     "SecretSource.env": ["GITHUB_TOKEN"],
     "SecretSource.file": ["~/.config/token"],
+    "SecretSource.command": [["op", "read", "op://work/github/token"]],
+    "SecretSource.keyring": ["tramai/github"],
     "Shape.enum": [["low", "high"]],
     "Shape.pattern": ["^[a-z]+$"],
     "Shape.minimum": [1],

@@ -158,7 +158,7 @@ class _Builder:
 
     def presets(self, raw: Any) -> Mapping[str, Any]:
         """`defaults` by verb; none of them where one is broken, since every step would repeat its fault."""
-        if any(place[:1] == ("defaults",) for place in self.broken):
+        if raw == {} or any(place[:1] == ("defaults",) for place in self.broken):
             return {}
         for verb, keys in raw.items() if isinstance(raw, dict) else ():
             if verb not in verbs() or not isinstance(keys, dict):

@@ -57,6 +57,24 @@ class SecretSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     file: Annotated[
         Annotated[str, Meta(min_length=1)] | None, Meta(description="A file; its last line break is not part of it.")
     ] = None
+    command: Annotated[
+        Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)] | None,
+        Meta(
+            description="A program and its arguments, run without a shell: what it prints, less its last line break.",
+            examples=[["op", "read", "op://work/github/token"]],
+        ),
+    ] = None
+    keyring: Annotated[
+        Annotated[str, Meta(pattern=r"^[^/]+(/[^/]+)*/[^/]+$")] | None,
+        Meta(
+            description="An entry of the system's keyring, as `service/name`; needs `tramai[keyring]`.",
+            examples=["tramai/github"],
+        ),
+    ] = None
+
+    def given(self) -> tuple[str, ...]:
+        """The kinds of source that it names."""
+        return tuple(kind for kind in ("env", "file", "command", "keyring") if getattr(self, kind) is not None)
 
 
 class StateSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,44 +3,129 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from .definition import SecretSource
-from .errors import SecretMissing
+from .errors import ExtraMissing, SecretMissing
+
+PATIENCE = 30.0
+"""Seconds that a command has to print a secret."""
+_LONGEST = 1 << 20
 
 
 def resolve(sources: Mapping[str, SecretSource], *, base: str) -> dict[str, str]:
     """The value of every declared secret; SecretMissing, before anything runs, for the first that is not there.
 
-    A relative `file` stands below `base`, the folder in which the run was started. One line break at its end is not
-    part of the secret. An empty value counts as missing.
+    A relative `file` stands below `base`, the folder in which the run was started; a `command` runs there. One line
+    break at the end is not part of a secret. An empty value counts as missing.
     """
     return {name: _value(name, source, base) for name, source in sources.items()}
 
 
 def source_of(source: SecretSource) -> str:
     """Where the value comes from, for people."""
-    return f"environment variable {source.env}" if source.env is not None else f"file {source.file}"
+    if source.env is not None:
+        return f"environment variable {source.env}"
+    if source.command is not None:
+        return f"command {source.command[0]}"
+    return f"keyring entry {source.keyring}" if source.keyring is not None else f"file {source.file}"
 
 
 def present(source: SecretSource, *, base: str) -> bool:
-    """Whether the value is there."""
+    """Whether the value is there, as far as can be told without fetching it."""
     if source.env is not None:
         return bool(os.environ.get(source.env))
-    return os.path.isfile(os.path.join(base, source.file or ""))
+    if source.command is not None:
+        import shutil
+
+        return shutil.which(source.command[0]) is not None
+    if source.keyring is not None:
+        import importlib.util
+
+        return importlib.util.find_spec("keyring") is not None
+    return os.path.isfile(_path(source, base))
 
 
 def _value(name: str, source: SecretSource, base: str) -> str:
-    if source.env is not None:
-        value = os.environ.get(source.env, "")
-        hint = f"set it: export {source.env}=…"
-    else:
-        try:
-            with open(os.path.join(base, source.file or ""), encoding="utf-8") as file:
-                value = file.read().removesuffix("\n").removesuffix("\r")
-        except (OSError, UnicodeDecodeError):
-            value = ""
-        hint = f"write its value to {source.file}"
+    kind = source.given()[0]
+    value, hint = _FETCH[kind](source, base)
     if not value:
         raise SecretMissing(name=name, source=source_of(source), hint=hint)
     return value
+
+
+def _from_env(source: SecretSource, base: str) -> tuple[str, str]:
+    return os.environ.get(source.env or "", ""), f"set it: export {source.env}=…"
+
+
+def _from_file(source: SecretSource, base: str) -> tuple[str, str]:
+    try:
+        with open(_path(source, base), encoding="utf-8") as file:
+            return _without_end(file.read()), f"write its value to {source.file}"
+    except (OSError, UnicodeDecodeError):
+        return "", f"write its value to {source.file}"
+
+
+def _from_command(source: SecretSource, base: str) -> tuple[str, str]:
+    """What a program prints. Its errors are told by their last line, what it printed otherwise never."""
+    import time
+
+    from .interrupt import Interrupt
+    from .step import StepError
+    from .steps import _process
+
+    program, stop = (source.command or ("",))[0], Interrupt()
+    try:
+        done = _process.run(
+            source.command or (),
+            env=dict(os.environ),
+            cwd=base,
+            cookie=_process.cookie("secret", program, 1),
+            interrupt=stop,
+            deadline=time.monotonic() + PATIENCE,
+            kill_after=1.0,
+            max_output=_LONGEST,
+        )
+    except StepError as error:
+        return "", error.message
+    finally:
+        stop.close()
+    if done.reason is not None:
+        return "", f"{program} had not answered after {PATIENCE:g}s"
+    if done.exit_code != 0:
+        said = done.stderr.text.strip().splitlines()
+        last = f": {said[-1][:200]}" if said else ""
+        return "", f"{program} ended with exit status {done.exit_code}{last}"
+    if done.stdout.truncated or "\ufffd" in done.stdout.text:
+        return "", f"what {program} printed is too long, or not UTF-8"
+    return _without_end(done.stdout.text), f"{program} printed nothing"
+
+
+def _from_keyring(source: SecretSource, base: str) -> tuple[str, str]:
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        hint = "pip install 'tramai[keyring]'"
+        raise ExtraMissing(what=f"the {source_of(source)}", extra="keyring", hint=hint) from None
+    service, _, entry = (source.keyring or "").rpartition("/")
+    try:
+        return keyring.get_password(service, entry) or "", f"set it: keyring set {service} {entry}"
+    except KeyringError as error:
+        return "", f"the keyring cannot be read: {error}"
+
+
+_FETCH: dict[str, Callable[[SecretSource, str], tuple[str, str]]] = {
+    "env": _from_env,
+    "file": _from_file,
+    "command": _from_command,
+    "keyring": _from_keyring,
+}
+
+
+def _path(source: SecretSource, base: str) -> str:
+    return os.path.join(base, os.path.expanduser(source.file or ""))
+
+
+def _without_end(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\r")

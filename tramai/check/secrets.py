@@ -11,8 +11,8 @@ from .scene import Field, Scene
 def sources(scene: Scene) -> Iterator[Problem]:
     """A secret comes from exactly one place."""
     for name, source in scene.workflow.secrets.items():
-        if source is not None and (source.env is None) == (source.file is None):
-            hint = "write {env: VARIABLE} or {file: path}"
+        if source is not None and len(source.given()) != 1:
+            hint = "write {env: VARIABLE}, {file: path}, {command: [program, …]} or {keyring: service/name}"
             yield scene.problem("TRM306", f"secret `{name}` needs exactly one source", ("secrets", name), hint=hint)
 
 
