@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tramai import workflow
 from tramai.check import filters
 from tramai.expression import ExpressionError, Value, evaluate
 from tramai.expression.filters import FILTERS, TESTS
@@ -294,3 +297,32 @@ def test_a_status_may_be_any_but_is_one_of_the_known() -> None:
     found = examine(head + "  - {id: b, when: '${{ steps.a.status == \"success\" }}', local: 1}\n")[1]
     assert [problem.code for problem in found] == ["TRM242"]
     assert "succeeded" in (found[0].hint or "")
+
+
+def called(folder: Path, step: str, more: str = "") -> list[str]:
+    (folder / "child.yaml").write_text(
+        HEAD + "inputs: {n: {type: integer}, note: {type: string, default: x}}\nsteps:\n"
+        "  - {id: a, http: {get: 'https://a.io/${{ inputs.n }}'}}\n  - {id: b, local: '${{ inputs.note }}'}\n"
+        "outputs: {status: '${{ steps.a.output.status }}', body: '${{ steps.a.output.body }}'}\n"
+    )
+    file = folder / "parent.yaml"
+    file.write_text(HEAD + HAVE + step + more)
+    return [f"{problem.code} {problem.message}" for problem in workflow.check_file(str(file))[1]]
+
+
+def test_what_a_called_workflow_gives_and_takes_is_known(tmp_path: Path) -> None:
+    call = "steps:\n  - {id: c, call: {workflow: ./child.yaml, with: {n: '${{ inputs.%s }}'}}}\n"
+    read = "  - {id: d, local: '${{ steps.c.output.%s }}'}\n"
+    assert called(tmp_path, call % "n", read % "status + 1") == []
+    assert called(tmp_path, call % "t", read % "body.anything") == []
+    assert called(tmp_path, call % "n", read % "status | upper") == ["TRM241 `upper` needs text, not a number"]
+    assert called(tmp_path, call % "n", read % "stauts") == ["TRM209 the output of step `c` declares no `stauts`"]
+    assert called(tmp_path, call % "l") == ["TRM316 input `n` of ./child.yaml takes a number; this is always a list"]
+    misspelt = "steps:\n  - {id: c, call: {workflow: ./child.yaml, with: {nn: 1, note: x}}}\n"
+    assert called(tmp_path, misspelt) == ["TRM316 ./child.yaml has no input `nn`"]
+
+
+def test_the_permits_of_a_caller_are_asked_for_what_it_calls(tmp_path: Path) -> None:
+    call = "steps:\n  - {id: c, call: {workflow: ./child.yaml, with: {n: 1}}}\n"
+    assert called(tmp_path, "permits: {http: [a.io]}\n" + call) == []
+    assert called(tmp_path, "permits: {http: [b.io]}\n" + call) == ["TRM386 the host a.io is not permitted"]

@@ -100,7 +100,18 @@ class Shapes:
             own = self.value(node.output, Field(node.output, (), "output", "", entry))
         else:
             own = node.step.shape(_Known(self, entry)) or ANY
+            own = self._called(node, own)
         return algebra.union(own, *(self._caught(clause, entry) for clause in node.catch)) if node.catch else own
+
+    def _called(self, node: Node, own: Schema) -> Schema:
+        """With what is known of the outputs of a called workflow."""
+        target = node.step.called()
+        if target is None or target.workflow is None or "properties" not in own:
+            return own
+        inner = Shapes(Scene(target.workflow))
+        given = {name: value for name, value in target.workflow.outputs.items() if value is not None}
+        found = {name: inner.value(value, Field(value, (), "outputs", "", None)) for name, value in given.items()}
+        return {**own, "properties": {**own["properties"], **found}}
 
     def _caught(self, clause: Catch, entry: Entry) -> Schema:
         """What a clause gives in place of the output of a failed step."""

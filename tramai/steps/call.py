@@ -46,6 +46,12 @@ class Call(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
         """The secrets it is given: its name for each, and ours."""
         return dict(self.secrets) if isinstance(self.secrets, dict) else {name: name for name in self.secrets}
 
+    def reaches(self) -> tuple[tuple[Any, ...], ...]:
+        """All that the called workflow reaches for: the permits of its caller bind it."""
+        found = self.workflow.workflow
+        inner = [reach for node in found.walk() for reach in node.step.reaches()] if found is not None else []
+        return tuple(dict.fromkeys((kind, ("workflow",), name, *more) for kind, _, name, *more in inner))
+
     def shape(self, known: Known) -> dict[str, Any] | None:
         """The outputs that the other file declares."""
         found = self.workflow.workflow
