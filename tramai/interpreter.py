@@ -61,16 +61,22 @@ class Interpreter:
         if caught is None:
             try:
                 await self.block(self.workflow.steps, "", scope)
-                return Ended(self._outputs(self.workflow.outputs, scope))
+                return Ended(await self._last(self.workflow.outputs, scope))
             except StepFailed as failed:
                 caught = await self._catch(self.workflow.catch, _CATCH, "catch", failed, scope)
         else:
             await self.restore(scope, caught["error"])
         inner, _ = await self._handle(self.workflow.catch, _CATCH, caught, scope)
         clause, error = self.workflow.catch[caught["clause"]], caught["error"]
-        if clause.output is None:
-            return Ended(self._outputs(self.workflow.outputs, inner), error)
-        return Ended(self._outputs(clause.output, inner), error)
+        source = self.workflow.outputs if clause.output is None else clause.output
+        return Ended(await self._last(source, inner), error)
+
+    async def _last(self, source: Mapping[str, Value] | Value, scope: dict[str, Any]) -> dict[str, Json]:
+        """The outputs; journaled before a `finally`, which may save other values to the state they read."""
+        if self.workflow.finally_ is None:
+            return self._outputs(source, scope)
+        made: dict[str, Json] = await self.host.once("@outputs", "outputs", lambda: self._outputs(source, scope))
+        return made
 
     def _outputs(self, source: Mapping[str, Value] | Value, scope: dict[str, Any]) -> dict[str, Json]:
         try:
@@ -232,7 +238,8 @@ class Interpreter:
         """Run the steps of the chosen clause: the scope at their end, and their outputs."""
         index = caught["clause"]
         inner = {**scope, "error": caught["error"], "steps": Steps(scope["steps"])}
-        absent(self.workflow.steps, inner["steps"])
+        if place == _CATCH:
+            absent(self.workflow.steps, inner["steps"])
         block = clauses[index].do
         outputs = await self.block(block, f"{place}[{index}].", inner) if block is not None else None
         return inner, outputs

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-_ASIDE = re.compile(r"@(catch|deadline|until|pause|redo)$")
+_ASIDE = re.compile(r"@(catch|outputs|deadline|until|pause|redo)$")
 _STEP = re.compile(r"([a-z][a-z0-9_]*)(?:@[0-9]+)?$")
 # A key, which may hold anything, or the number of a round.
 _ROUND = re.compile(r'\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\]|@([0-9]+)(?=[.@\[]|$)')

@@ -453,3 +453,17 @@ def test_a_rerun_begins_at_no_step_of_finally(store: Memory) -> None:
     run(store, make([{"id": "a", "local": 1}], **{"finally": [STATUS]}))
     with pytest.raises(UsageError, match="at the end"):
         engine.rerun("r", store=store, start_at="tidy")
+
+
+def test_outputs_are_those_before_finally_also_after_a_stop_in_it(store: Memory) -> None:
+    clock = FakeClock()
+    made = make(
+        [{"id": "a", "local": "${{ 1 }}", "save": {"n": "${{ result }}"}}],
+        **{"finally": [{"id": "b", "local": "${{ 2 }}", "save": {"n": "${{ result }}"}}, {"id": "c", "delay": "2h"}]},
+        state={"n": {"initial": 0}},
+        outputs={"n": "${{ state.n }}"},
+    )
+    assert run(store, made, clock=clock).status == "sleeping"
+    clock.advance(7200)
+    assert engine.resume("r", store=store, clock=clock).outputs == {"n": 1}
+    assert store.get("r").outputs == '{"n":1}'
