@@ -155,7 +155,7 @@ KINDS = (
     gate:
       check: ${{ state.total >= 0 and inputs.count < 1000 + NNN }}
       reason: part NNN has less than nothing
-    timeout: 1m
+    replay: replayable
     output:
       part: NNN
       total: ${{ state.total }}
