@@ -93,6 +93,7 @@ ALSO: dict[str, dict[str, str]] = {
         "schema": "output_schema response_format json_schema response_schema output_type",
         "temperature": "temp",
     },
+    "auth": {"bearer": "token jwt oauth access_token api_key", "basic": "user username password credentials"},
     "gate": {
         "check": "condition if when",
         "ask": "message question title approval",

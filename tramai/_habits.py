@@ -30,6 +30,8 @@ def listed(key: str, schema: Schema) -> str | None:
 
 def hint(title: str, key: str, value: Any = None) -> str | None:
     """What to do instead of a key that another tool has; `retries: {…}` is only a misspelling."""
+    if key.startswith(("x_", "X-", "_")) and title in ("step", "tramai workflow", "inputspec"):
+        return "keys of your own begin with x-"
     if key == "retries" and isinstance(value, dict):
         return None
     return HINTS.get(title, {}).get(key)
@@ -73,6 +75,10 @@ def wrong_type(pointer: tuple[Any, ...], value: Any) -> str | None:
     key = pointer[-1] if pointer else None
     if key == "retry" and isinstance(value, int) and not isinstance(value, bool):
         return f"write retry: {{max_attempts: {value}}}"
+    if isinstance(value, list) and (named := _named(key, value)) is not None:
+        return named
+    if key in ("when", "until", "check", "if") and isinstance(value, bool):
+        return f'write "${{{{ {str(value).lower()} }}}}"'
     if key == "tramai":
         return "write tramai: 1"
     if key == "save" and isinstance(value, str):
@@ -88,8 +94,25 @@ def wrong_type(pointer: tuple[Any, ...], value: Any) -> str | None:
     return None
 
 
+_ENTRY = {"inputs": "{type: string}", "state": "{initial: 0}", "outputs": "${{ … }}", "env": "…", "headers": "…"}
+
+
+def _named(key: Any, values: list[Any]) -> str | None:
+    """How a list of names, of `NAME=value` or of `{name: …}` is written as a mapping."""
+    if key not in _ENTRY and key != "secrets":
+        return None
+    first = values[0] if values else "name"
+    if isinstance(first, dict):
+        first = first.get("name") or next(iter(first), "name")
+    name = re.split(r"[=:]", str(first))[0].strip() or "name"
+    entry = f"{{env: {name}}}" if key == "secrets" else _ENTRY[key]
+    return f"write {key}: {{{name}: {entry}}}"
+
+
 def form(pointer: tuple[Any, ...], value: Any) -> str | None:
     """How a text that does not have the right form could be written: an id is said to be a name."""
+    if "expect_status" in pointer:
+        return "write a status such as 200, or a class such as 2xx"
     if not pointer or pointer[-1] != "id" or not isinstance(value, str):
         return None
     if "${{" in value:

@@ -11,7 +11,6 @@ from typing import Any
 
 from . import _habits, _wording
 from ._findings import Finding, findings
-from ._illustrations import quotable
 from ._shape import Schema, Shape, compile_shape, json_pointer, replace
 from .document import Document
 from .errors import Pointer, Position, Problem, Related
@@ -73,6 +72,12 @@ class Ranking:
                 key=True,
                 related=(Related(first, f"`{given[0]}` is here"),),
             )
+        elif len(finding.value) == 1 and "id" not in finding.value and self._is_name(finding, verbs):
+            (key,) = finding.value
+            self._quiet.add((*at, key))
+            self._explained.add((at, "id"))
+            hint = f"write `- id: {key}`, and the verb beside it"
+            self._add("TRM104", f"unknown key `{key}` in {where}", (*at, key), hint=hint, key=True)
         elif any(_wording.near(key, verbs) or _habits.also(key, finding.schema) in verbs for key in unknown[:50]):
             return
         elif (meant := self._meant(finding, unknown, verbs)) is not None:
@@ -81,6 +86,11 @@ class Ranking:
         else:
             hint = f"add one of {_wording.listed(verbs, 30)}"
             self._add("TRM109", f"{where} has no verb", at, hint=hint, position=self._document.first_key(at))
+
+    def _is_name(self, finding: Finding, verbs: list[str]) -> bool:
+        """Whether the only key of a step is its name, with the verb below it."""
+        ((key, below),) = finding.value.items()
+        return isinstance(below, dict) and bool(below.keys() & {*verbs}) and key not in verbs
 
     def _meant(self, finding: Finding, unknown: list[str], verbs: list[str]) -> tuple[str, str] | None:
         """The unknown key that was meant as the verb, and what to write; nothing else is said of what goes with it."""
@@ -156,7 +166,7 @@ class Ranking:
             hint=hint,
             key=True,
             fix=fix,
-            note=_not_a_key_of(finding.pointer, self._schema.get("title", "")),
+            note=_wording.not_a_key_of(finding.pointer, self._schema.get("title", "")),
         )
 
     def _is_one_of_many(self, finding: Finding, key: str) -> bool:
@@ -221,7 +231,7 @@ class Ranking:
                 "TRM107", f"{where} is no duration: {_wording.shown(value)}", at, hint=_wording.duration_hint(value)
             )
             return
-        hint = _habits.form(at, value) or _hint(finding)
+        hint = _habits.form(at, value) or _wording.hint(finding.schema)
         fix = None
         best = (
             _habits.value(finding.wanted, value) or _wording.best_value(finding.wanted, value)
@@ -289,26 +299,5 @@ class Ranking:
         )
 
 
-_ENTRIES = {"inputs": "an input", "secrets": "a secret", "state": "a value of the state"}
-
-
-def _not_a_key_of(pointer: Pointer, document: str) -> str:
-    """What stands behind the caret under an unknown key. `document` is the title of its schema."""
-    tests = document == "tramai workflow test"
-    if not pointer:
-        return "not a key of a test file" if tests else "not a key of a workflow"
-    if isinstance(pointer[-1], int):
-        return "not a key of a step" if not tests else "not a key of a test" if len(pointer) == 2 else "not a key here"
-    if len(pointer) == 2 and pointer[0] in _ENTRIES:
-        return f"not a key of {_ENTRIES[pointer[0]]}"
-    return f"not a key of `{pointer[-1]}`"
-
-
 def _having(found: Iterable[Finding], keyword: str) -> list[Finding]:
     return [finding for finding in found if finding.keyword == keyword]
-
-
-def _hint(finding: Finding) -> str | None:
-    if examples := quotable(finding.schema):
-        return f"for example {_wording.listed(examples, 3)}"
-    return finding.schema.get("description")

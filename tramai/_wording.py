@@ -226,3 +226,25 @@ def duration_hint(text: str) -> str:
     except ValueError as error:
         return str(error)
     return "write 90s, 5m, 1h30m or 2d"
+
+
+_ENTRIES = {"inputs": "an input", "secrets": "a secret", "state": "a value of the state"}
+
+
+def not_a_key_of(pointer: Pointer, document: str) -> str:
+    """What stands behind the caret under an unknown key. `document` is the title of its schema."""
+    tests = document == "tramai workflow test"
+    if not pointer:
+        return "not a key of a test file" if tests else "not a key of a workflow"
+    if isinstance(pointer[-1], int):
+        return "not a key of a step" if not tests else "not a key of a test" if len(pointer) == 2 else "not a key here"
+    if len(pointer) == 2 and pointer[0] in _ENTRIES:
+        return f"not a key of {_ENTRIES[pointer[0]]}"
+    return f"not a key of `{pointer[-1]}`"
+
+
+def hint(schema: Schema) -> str | None:
+    """Examples, or what the key is for."""
+    if examples := quotable(schema):
+        return f"for example {listed(examples, 3)}"
+    return schema.get("description")
