@@ -26,7 +26,8 @@ def name(path: Path) -> str:
 
 def rows() -> list[str]:
     table = PAGE.read_text(encoding="utf-8").split("## Said in another way")[0]
-    return re.findall(r"^\| `(\w+)` \|", table, re.M)
+    cells = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", table, re.M)
+    return [name for cell in cells for name in re.findall(r"\w+", cell)]
 
 
 def test_there_are_enough_of_them_and_all_are_listed() -> None:
@@ -36,7 +37,8 @@ def test_there_are_enough_of_them_and_all_are_listed() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_it_has_no_problem_and_is_named_as_its_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GITHUB_TOKEN", "fake")
+    for name in ("GITHUB_TOKEN", "SPEECH_KEY"):
+        monkeypatch.setenv(name, "fake")
     loaded, problems = workflow.check_file(str(path))
     assert [(problem.code, problem.message) for problem in problems] == []
     assert loaded is not None

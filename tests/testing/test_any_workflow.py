@@ -152,7 +152,7 @@ def test_any_workflow_survives_every_crash(data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None, suppress_health_check=CHECKS, database=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=CHECKS, database=None)
 @given(st.data())
 def test_many_workflows_survive_every_crash(data: st.DataObject) -> None:
     assert next(wrong(data), None) is None
