@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from tests.cli.conftest import FAILS, HELLO, SLEEPS, document, write
 from tests.cli.test_commands import steady as without_times
 from tests.cli.test_documents import check, schema
 from tests.cli.test_exit_codes import blocked_run, owned_run
+from tramai.store import Change, Holder, Status
 from tramai.stores import open_store
 
 Call = Callable[..., Result]
@@ -368,6 +370,26 @@ def test_a_decision_is_heard_by_a_runner_that_waits_in_the_foreground(tramai: Ca
     assert (result.exit_code, "its runner goes on" in result.stderr) == (0, True), result.output
     out, _ = runner.communicate(timeout=60)
     assert (runner.returncode, json.loads(out.splitlines()[-1])["outputs"]) == (0, {"by": "ann"})
+
+
+def test_a_runner_that_lets_go_without_having_heard_is_replaced(tramai: Call) -> None:
+    begun(tramai)
+    store = open_store("sqlite:.tramai/tramai.db")
+    run_id = store.page(limit=1)[0][0].run_id
+    _, lease = store.claim(run_id, owner="them", holder=Holder.here(), ttl=60.0, now=time.time())
+
+    def let_go() -> None:
+        """It had looked for decisions just before this one came."""
+        while not any(note.type == "gate.decided" for note in store.notes(run_id)):
+            time.sleep(0.01)
+        store.commit(lease, Change(now=time.time(), status=Status.WAITING, wake_at=None, release=True))
+
+    other = threading.Thread(target=let_go)
+    other.start()
+    result = tramai("approve", "@last", "--as", "ann", "--resume")
+    other.join(60)
+    store.close()
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "by: ann"), result.output
 
 
 def test_a_journal_that_cannot_be_read_hides_no_other_run(tramai: Call) -> None:

@@ -15,7 +15,11 @@ from ._terminal import safe
 
 if TYPE_CHECKING:
     from ..deciding import Decided
+    from ..store import Store
 
+GLANCE = 0.2
+PATIENCE = 5.0
+"""Seconds that a runner is given to take a decision up."""
 OPTIONS = (
     click.argument("run", metavar="RUN"),
     click.argument("step", metavar="[STEP]", required=False),
@@ -70,11 +74,30 @@ def decide(
         session.emit(_document(decided))
     else:
         _tell(session, decided, carried=carried, go_on=go_on)
-    if not go_on or carried:
+    if not go_on or (carried and _is_taken_up(store, decided)):
         return 0
     from ._start import Request, resume
 
     return resume(session, Request(run=run_id))
+
+
+def _is_taken_up(store: Store, decided: Decided) -> bool:
+    """Whether the runner that holds the run goes on with the decision, or is at work on something else.
+
+    False when it has let go of the run meanwhile: it may have looked for decisions just before this one came.
+    """
+    from .. import deciding, rules
+
+    one, ends = decided.open, time.monotonic() + PATIENCE
+    while time.monotonic() < ends:
+        run = store.get(decided.run.run_id)
+        if not rules.active(run.lease, time.time()):
+            return run.status.terminal
+        open_ = {(other.path, other.question.number) for other in deciding.look(store, run.run_id)}
+        if (one.path, one.question.number) not in open_:
+            return True
+        time.sleep(GLANCE)
+    return True
 
 
 def _tell(session: Session, decided: Decided, *, carried: bool, go_on: bool) -> None:
