@@ -62,7 +62,7 @@ class Rows:
         said = {"waiting": "for a decision", "blocked": "its outcome is unknown"}.get(state, "")
         if asked is not None:
             instant = asked.deadline
-        elif state == "waiting":  # it sleeps beside a gate that waits
+        elif state == "waiting" and step.verb not in ("gate", "call"):  # it sleeps beside a gate that waits
             state, said, instant = "sleeping", "", None
         if instant is not None:
             said = f"{said} until {until(instant, time.time())}".strip()
