@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -102,7 +103,16 @@ class StoreHost(Bookkeeper):
         await self.durable(pure=False)
         if left > self.wait:
             raise Suspended(until)
-        await self.driver.sleep(left)
+        await self._rest(left)
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait in this process, which is running time too: no longer than the run may go on."""
+        if self.run_deadline is not None:
+            left = self.run_deadline - time.monotonic()
+            if left < seconds:
+                await self.driver.sleep(max(left, 0.0))
+                raise StepError("limit", OUT_OF_TIME)
+        await self.driver.sleep(seconds)
 
     def closing(self) -> int:
         """The walk comes to `finally`."""
@@ -153,7 +163,7 @@ class StoreHost(Bookkeeper):
                 self.journal.executions -= 1  # it will be counted when it goes on
                 raise
             except StepError as error:
-                stopped = error.type == "timeout" and self._out_of_time()
+                stopped = error.type in ("timeout", "limit") and self._out_of_time()
                 if stopped:
                     error.type, error.message = "limit", OUT_OF_TIME
                 again = self._again(retry, used, error, failure(node.id, path, error, attempt), scope, ends)
@@ -164,7 +174,8 @@ class StoreHost(Bookkeeper):
                 if again is None:
                     raise failed from error
                 self.audience.retrying(node, path, attempt, again, failed.error)
-                await self.driver.sleep(again)
+                with contextlib.suppress(StepError):  # the next attempt is refused, and says why
+                    await self._rest(again)
 
     def _again(
         self,
@@ -250,7 +261,7 @@ class StoreHost(Bookkeeper):
             await self.durable(pure=False)
             if left is None or left > self.wait or (outcome.waiting and self.asks):
                 raise Suspended(outcome.until, waiting=outcome.waiting)
-            await self.driver.sleep(min(max(left, 0.0), GLANCE) if outcome.waiting else max(left, 0.0))
+            await self._rest(min(max(left, 0.0), GLANCE) if outcome.waiting else max(left, 0.0))
 
     async def timed(self, node: Node, ctx: StepContext) -> Outcome:
         """Run the step within its time."""

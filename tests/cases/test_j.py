@@ -56,6 +56,17 @@ def test_a_timeout_of_a_delay_is_refused_as_it_would_mean_nothing() -> None:
     assert [problem["code"] for problem in problems("case.yaml")] == ["TRM360"]
 
 
+@pytest.mark.parametrize("beside", ["", "\n- {id: never, local: 1}"])
+def test_the_time_of_the_run_ends_a_delay_that_is_waited_for_and_a_resume_waits_no_second_time(beside: str) -> None:
+    save(f"- {{id: rest, delay: 60s}}{beside}", "limits: {timeout: 500ms}")
+    began = time.monotonic()
+    assert call("run", "case.yaml").status == 1
+    assert call("resume", "@last").status == 1
+    assert time.monotonic() - began < 30
+    error = shown()["error"]
+    assert (error["type"], error["step"]) == ("limit", "rest")
+
+
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0])
 def test_a_clock_that_jumps_makes_no_step_run_twice(jump: float) -> None:
     store = Memory()
