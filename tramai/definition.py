@@ -33,7 +33,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     max_step_executions: Annotated[int, Meta(ge=1, description="How many steps may start, retries included.")] = 1000
     max_parallel_branches: Annotated[int, Meta(ge=1, description="How many branches or items run at once.")] = 16
     timeout: Annotated[
-        Duration | None, Meta(description="Running time of the whole run; sleeping and waiting do not count.")
+        Duration | None, Meta(description="Running time of the whole run; while it is suspended none passes.")
     ] = None
     max_tokens: Annotated[
         Annotated[int, Meta(ge=1)] | None, Meta(description="Tokens of all models together, in and out.")
