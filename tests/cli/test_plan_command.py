@@ -142,3 +142,18 @@ def test_what_is_not_permitted_is_said_before_the_run(tramai: Call) -> None:
     text = tramai("plan", "p.yaml").stdout
     assert "needs permits: {http: [a.example.com]}" in text
     assert "only the run will know: the http of two" in text
+
+
+def test_a_called_workflow_is_part_of_the_plan(tramai: Call) -> None:
+    write(
+        "child.yaml",
+        "tramai: 1\nname: child\ninputs: {n: {type: integer}}\nsteps:\n"
+        "  - {id: big, when: '${{ inputs.n > 3 }}', shell: echo}\nfinally:\n  - {id: last, shell: echo}\n",
+    )
+    write("p.yaml", "tramai: 1\nname: p\nsteps:\n  - {id: sub, call: {workflow: child.yaml, with: {n: 1}}}\n")
+    found = document(tramai("plan", "p.yaml", "--json"))
+    (sub,) = found["steps"]
+    assert sub["reaches"] == "runs child.yaml"
+    (block,) = sub["blocks"]
+    assert [(one["id"], one["decided"]) for one in block["steps"]] == [("big", False), ("last", None)]
+    assert found["executions"] == {"least": 2, "most": 2, "limit": 1000}

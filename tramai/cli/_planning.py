@@ -10,8 +10,9 @@ import msgspec
 
 from .. import reach
 from ..expression import Condition, ExpressionError, Template, Text, Value, evaluate, render_text
-from ..plan import Plan
+from ..plan import Plan, of
 from ..step import Block, Control, Node, Step
+from ..target import Target
 from ._plan_documents import PlannedBlock, PlannedExecutions, PlannedPermits, PlannedStep
 
 LONGEST = 80
@@ -58,6 +59,9 @@ class Planner:
         )
 
     def _blocks(self, node: Node, sure: bool) -> Iterator[PlannedBlock]:
+        target = _called(node.step)
+        if target is not None:
+            yield PlannedBlock(label=target.path, steps=self._child(node.step, target))
         taken = self._taken(node.step)
         once = getattr(node.step, "binds", tuple)() == () and node.verb != "repeat"
         for _, label, block in node.blocks():
@@ -65,6 +69,21 @@ class Planner:
             yield PlannedBlock(
                 label=label, taken=chosen, steps=self.block(block, sure and once and chosen is not False)
             )
+
+    def _child(self, step: Step, target: Target) -> list[PlannedStep]:
+        """The steps of a called workflow, with the inputs that are known already."""
+        child = of(target.workflow)  # type: ignore[arg-type]
+        given = {}
+        for name, spec in child.workflow.inputs.items():
+            source = getattr(step, "with_", {}).get(name)
+            if source is None and spec.default is not msgspec.UNSET:
+                given[name] = spec.default
+            elif source is not None:
+                with contextlib.suppress(Unknown):
+                    given[name] = self._value(source)
+        planner = Planner(child, given)
+        last = child.workflow.finally_
+        return planner.block(child.workflow.steps) + (planner.block(last, known=False) if last is not None else [])
 
     def _taken(self, step: Step) -> str | None:
         """The block that a branch will take."""
@@ -132,9 +151,9 @@ class Planner:
 
     def _reaches(self, step: Step) -> str | None:
         """What a step does outside, in a few words: none of it is made up, all of it stands in the file."""
-        target = getattr(step, "target", None)
-        if target is not None:
-            method, url = target()
+        request = getattr(step, "target", None)
+        if request is not None:
+            method, url = request()
             return f"{method.upper()} {_cut(self._text(url))}"
         argv = getattr(step, "argv", None)
         if argv:
@@ -145,8 +164,18 @@ class Planner:
         model = getattr(step, "model", None)
         if isinstance(model, Text):
             return f"model {self._text(model)}"
+        target = _called(step)
+        if target is not None:
+            return f"runs {target.path}"
         function = getattr(step, "call", None)
         return f"calls {function}" if isinstance(function, str) else None
+
+
+def _called(step: Step) -> Target | None:
+    """The workflow that a `call` runs, once its file was read."""
+    called = getattr(step, "called", None)
+    target: Target | None = called() if called is not None else None
+    return target if target is not None and target.workflow is not None else None
 
 
 def executions(made: Plan, steps: Iterable[PlannedStep]) -> PlannedExecutions:
@@ -166,6 +195,8 @@ def _least(step: PlannedStep) -> int:
     if not blocks:
         return 1
     inner = [sum(_least(one) for one in block.steps) for block in blocks]
+    if step.verb == "call":
+        return 1 + inner[0]
     if step.verb == "branch":
         known = [count for count, block in zip(inner, blocks, strict=True) if block.taken]
         return known[0] if known else 0
@@ -185,6 +216,9 @@ def _most(step: PlannedStep) -> int | None:
     inner = [_sum(_most(one) for one in block.steps) for block in blocks if block.taken is not False]
     if step.verb == "branch":
         return _sum((None if None in inner else max((count or 0 for count in inner), default=0), caught))
+    if step.verb == "call":
+        each = _sum((1, inner[0]))
+        return _sum((None if each is None else each * step.max_attempts, caught))
     loops = step.verb == "repeat" or [block.label for block in blocks] == ["do"]
     whole = _sum(inner)
     if loops and whole != 0:

@@ -196,9 +196,10 @@ def _effect(one: PlannedStep) -> tuple[str, str]:
     if one.decided is False:
         return "", f"skipped  when {safe(one.when or '')} is false"
     holds = [block for block in one.blocks if block.label != "catch"]
-    parts = [] if holds else [_reach(one)]
+    parts = [_reach(one)] if not holds or one.verb == "call" else []
     if one.turns is not None:
-        parts.append(f"{'at most ' if one.verb == 'repeat' else ''}{one.turns} times")
+        times = "once" if one.turns == 1 else f"{one.turns} times"
+        parts.append(f"at most {times}" if one.verb == "repeat" else times)
     if one.max_attempts > 1:
         parts.append(f"up to {one.max_attempts} attempts")
     for name, seconds in (("timeout", one.timeout), ("deadline", one.deadline)):
@@ -208,12 +209,14 @@ def _effect(one: PlannedStep) -> tuple[str, str]:
         parts.append(f"verify {safe(one.verify)}")
     if one.when:
         parts.append(f"when {safe(one.when)}" + (" is true" if one.decided else ""))
-    return ("" if holds else one.replay), "  ".join(part for part in parts if part)
+    return ("" if holds and one.verb != "call" else one.replay), "  ".join(part for part in parts if part)
 
 
 def _reach(one: PlannedStep) -> str:
     """What it does outside."""
     if one.pure or one.verb in ("delay", "gate"):
         return ""
+    if one.verb == "call":
+        return safe(one.reaches or "")
     said = "starts a process" if one.spawns else "reaches outside"
     return f"{said}: {safe(one.reaches)}" if one.reaches else said
