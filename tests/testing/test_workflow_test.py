@@ -225,6 +225,16 @@ def test_no_real_secret_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran.calls[0].given["headers"] == {"Authorization": "mine"}
 
 
+def test_no_real_secret_of_a_called_workflow_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REAL_TOKEN", "real-canary")
+    show = "{run: 'test \"$T\" = fake-TOKEN', env: {T: '${{ secrets.TOKEN }}'}}"
+    (tmp_path / "child.yaml").write_text(
+        f"tramai: 1\nname: c\nsecrets: {{TOKEN: {{env: REAL_TOKEN}}}}\nsteps: [{{id: a, shell: {show}}}]\n"
+    )
+    (tmp_path / "p.yaml").write_text("tramai: 1\nname: p\nsteps: [{id: sub, call: child.yaml}]\n")
+    assert WorkflowTest(tmp_path / "p.yaml", allow=["call"]).run().status == "completed"
+
+
 def test_env_stands_for_the_values_of_the_workflow() -> None:
     plan = made([{"id": "a", "local": "${{ env.WHERE }}"}], env={"WHERE": "${{ inputs.where }}"},
                 inputs={"where": {"type": "string", "default": "there"}})  # fmt: skip

@@ -59,7 +59,7 @@ class WorkflowTest:
             answers=[(self._pattern(key), decisions_of(raw)) for key, raw in (answers or {}).items()],
             allow=tuple(allow),
             env=dict(env or {}),
-            secrets={name: made_up.get(name, f"fake-{name}") for name in self.plan.workflow.secrets},
+            secrets={name: made_up.get(name, f"fake-{name}") for name in secret_names(self.plan)},
             now=now,
             resume=resume,
             wake=wake,
@@ -114,6 +114,11 @@ class WorkflowTest:
             return
         with tempfile.TemporaryDirectory(prefix="tramai-test-") as folder:
             yield folder
+
+
+def secret_names(plan: Plan) -> list[str]:
+    """The secrets that a workflow declares, and those of all that it calls: none of them is fetched in a test."""
+    return [name for workflow in (plan.workflow, *plan.calls) for name in workflow.secrets]
 
 
 def bound(plan: Plan, given: Mapping[str, Any]) -> dict[str, Any]:
