@@ -503,6 +503,32 @@ def test_several_people_decide_and_fill_in_a_form() -> None:
     assert ran.problem.pointer == ("answers", "ask")
 
 
+def test_a_rejection_that_sends_the_walk_back_has_an_answer_for_each_round() -> None:
+    plan = made(
+        [
+            {"id": "draft", "shell": {"run": "x", "env": {"HEED": "${{ state.said }}"}}},
+            {
+                "id": "review",
+                "gate": {"ask": "Good?", "on_reject": {"redo": "draft", "max": 3}},
+                "save": {"said": "${{ result.comment }}"},
+            },
+        ],
+        state={"said": {"initial": "nothing"}},
+        outputs={"text": "${{ steps.draft.output }}"},
+    )
+    answers = {"review": [{"decision": "reject", "comment": "shorter"}, {"decision": "approve"}]}
+    test = WorkflowTest(plan, stubs={"draft": {"output": "long"}, "draft@2": {"output": "short"}}, answers=answers)
+    ran = test.run()
+    assert (ran.status, ran.outputs) == ("completed", {"text": "short"})
+    assert [(call.path, call.step, call.given["env"]["HEED"]) for call in ran.calls] == [
+        ("draft", "draft", "nothing"),
+        ("draft@2", "draft", "shorter"),
+    ]
+    turns = {"draft": {"each": [{"output": "long"}, {"output": "short"}]}}
+    assert WorkflowTest(plan, stubs=turns, answers=answers).run().outputs == {"text": "short"}
+    assert [wrong for _, _, wrong in test.crash_everywhere() if wrong] == []
+
+
 def test_a_decision_survives_every_crash() -> None:
     test = WorkflowTest(gate(), answers={"ask": {"by": "ann"}})
     assert [wrong for _, _, wrong in test.crash_everywhere() if wrong] == []

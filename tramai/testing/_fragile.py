@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -55,6 +56,11 @@ class Fragile:
     def claim(self, run_id: str, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
         """Take the lease, as somebody who is gone already."""
         return self._store.claim(run_id, owner=owner, holder=_gone(), ttl=FOR_EVER, now=now)
+
+    def enter(self, lease: Lease, *, within: Collection[str] = (), now: float) -> tuple[str, ...]:
+        """Take a place in its group."""
+        self._alive()
+        return self._store.enter(lease, within=within, now=now)
 
     def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
         """Extend the lease."""

@@ -8,6 +8,7 @@ from typing import Any
 from .. import deciding
 from ..asking import APPROVED, REJECTED
 from ..errors import TramaiError
+from ..paths import without_rounds
 from ._paths import Pattern
 from ._script import Script
 from .clock import FakeClock
@@ -48,10 +49,11 @@ class People:
         for pattern, decisions in self._answers:
             if not pattern.fits(path):
                 continue
-            number = self._given.get(path, 0)
+            gate = without_rounds(path)  # one list for a question that is asked again
+            number = self._given.get(gate, 0)
             if number >= len(decisions):
                 return None
-            self._given[path] = number + 1
+            self._given[gate] = number + 1
             self.used.add(pattern.text)
             if decisions[number].decision == "none":
                 self._silent.add(path)

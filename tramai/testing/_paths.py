@@ -7,16 +7,16 @@ import re
 import msgspec
 
 from ..expression import suggest
-from ..paths import without_rounds
 from ..plan import Plan
 from ..step import Block, Node
 
 ASKED = "@verify"
 """What follows the path of a step whose `verify` asks."""
 _PART = re.compile(
-    r"([a-z][a-z0-9_]*(?:@catch)?|@catch|@finally)"  # a step, what it does about a failure, the ends of a run
+    r"([a-z][a-z0-9_]*(?:@\d+)?(?:@catch)?|@catch|@finally)"  # a step and its round, what it catches, a run's ends
     r'(?:\[("(?:[^"\\]|\\.)*"|[^\]"]*)\])?(?:\.|$)'
 )
+_ROUND = re.compile(r"@\d+")
 
 
 class Pattern(msgspec.Struct, frozen=True):
@@ -29,13 +29,13 @@ class Pattern(msgspec.Struct, frozen=True):
     @property
     def id(self) -> str:
         """The id of the step itself."""
-        return self.parts[-1][0]
+        return _roundless(self.parts[-1][0])
 
     @property
-    def rank(self) -> tuple[int, int]:
+    def rank(self) -> tuple[int, int, int]:
         """How little it leaves open: of two that fit, the greater one goes first."""
         exact = sum(label != "*" for _, label in self.parts[:-1])
-        return (len(self.parts), exact)
+        return (len(self.parts), exact, sum(name != _roundless(name) for name, _ in self.parts))
 
     @property
     def anywhere(self) -> bool:
@@ -51,16 +51,24 @@ class Pattern(msgspec.Struct, frozen=True):
         if parts is None:
             return False
         if len(self.parts) == 1:
-            return parts[-1][0] == self.id
+            return _same(self.parts[0][0], parts[-1][0])
         return len(parts) == len(self.parts) and all(
-            wanted == found and (mark == label or (mark == "*" and label is not None))
+            _same(wanted, found) and (mark == label or (mark == "*" and label is not None))
             for (wanted, mark), (found, label) in zip(self.parts, parts, strict=True)
         )
 
 
+def _roundless(name: str) -> str:
+    return _ROUND.sub("", name)
+
+
+def _same(wanted: str, found: str) -> bool:
+    """Whether a step is meant; a name without a round means it in every round."""
+    return wanted in (found, _roundless(found))
+
+
 def split(path: str) -> tuple[tuple[str, str | None], ...] | None:
-    """The parts of a path, whatever rounds it is in; None for a text that is none."""
-    path = without_rounds(path)
+    """The parts of a path, None for a text that is none."""
     parts: list[tuple[str, str | None]] = []
     at = 0
     while at < len(path):
@@ -99,11 +107,12 @@ class Steps:
                 near = suggest(id, list(self.nodes))
                 return f"there is no step `{id}` in the workflow" + (f"; did you mean `{near}`?" if near else "")
         if len(parts) > 1:
-            chain = [name for name, _ in parts]
-            if chain != self.chain(parts[-1][0]):
-                return f"step `{parts[-1][0]}` stands elsewhere: `{self.path(parts[-1][0])}`"
-        if asked and not isinstance(self.nodes[parts[-1][0]].verify, Node):
-            return f"step `{parts[-1][0]}` asks no verb in `verify`"
+            chain = [_roundless(name) for name, _ in parts]
+            if chain != self.chain(chain[-1]):
+                return f"step `{chain[-1]}` stands elsewhere: `{self.path(chain[-1])}`"
+        id = _roundless(parts[-1][0])
+        if asked and not isinstance(self.nodes[id].verify, Node):
+            return f"step `{id}` asks no verb in `verify`"
         return Pattern(key, parts, asked)
 
     def chain(self, id: str) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from ..errors import TramaiError
-from ..store import Change, Lease, Mark, NewRun, Note, Run, Status, Store
+from ..store import Change, Group, Lease, Mark, NewRun, Note, Run, Status, Store
 from ..stores.memory import Memory
 from ._store_given import HERE as ALIVE
 from ._store_given import TTL, Given, dead_holder, definition, new_run, record
@@ -45,8 +45,8 @@ class _Walk:
 
     def step(self) -> None:
         beside = (self.amend, self.cancel, self.post)
-        actions = (self.create, self.claim, self.renew, self.release, self.commit, *beside, self.wait)
-        weights = (2, 4, 2, 2, 9, 2, 1, 2, 3)
+        actions = (self.create, self.claim, self.enter, self.renew, self.release, self.commit, *beside, self.wait)
+        weights = (2, 4, 3, 2, 2, 9, 2, 1, 2, 3)
         self.chance.choices(actions, weights)[0]()
 
     def both(self, call: Callable[[Store, int], Any]) -> Any:
@@ -73,7 +73,8 @@ class _Walk:
     def new(self) -> NewRun:
         self.made += 1
         key = self.chance.choice((None, None, "key"))
-        return new_run(self.chance.choice(IDS), start_key=key, created=float(self.chance.randrange(3)))
+        group = self.chance.choice((None, None, Group("g"), Group("g", 2)))
+        return new_run(self.chance.choice(IDS), start_key=key, created=float(self.chance.randrange(3)), group=group)
 
     def claim(self) -> None:
         run_id, holder = self.chance.choice(IDS), self.holder()
@@ -81,6 +82,11 @@ class _Walk:
         answers = self.both(lambda store, _: store.claim(run_id, owner="p", holder=holder, ttl=TTL, now=now))
         if answers:
             self.leases.append((answers[0][1], answers[1][1]))
+
+    def enter(self) -> None:
+        pair, within = self.lease(), self.chance.choice(((), (), IDS[:1]))
+        if pair:
+            self.both(lambda store, place: store.enter(pair[place], within=within, now=self.clock.now()))
 
     def renew(self) -> None:
         pair, ttl = self.lease(), self.chance.choice((1.0, TTL, 50.0))

@@ -93,7 +93,7 @@ class Ran(Struct, frozen=True, kw_only=True):
 def id_of(path: str) -> str:
     """The id of the step at a path."""
     parts = split(path.removesuffix(ASKED))
-    return parts[-1][0] if parts else path
+    return parts[-1][0].partition("@")[0] if parts else path
 
 
 def steps(records: Sequence[Record], events: Sequence[Event]) -> dict[str, StepRan]:

@@ -13,8 +13,9 @@
             return FakeClockThatSetsIt(store)
 
 The suite reads as the specification; its parts are `_store_creating`, `_store_leases`, `_store_journal`,
-`_store_operators`, `_store_pages`, `_store_races`, `_store_processes`, `_store_walk`, `_store_whole` and
-`_store_retention`. The last two are about `tramai.portable.Portable`, and skipped for a store without it.
+`_store_groups`, `_store_operators`, `_store_pages`, `_store_races`, `_store_processes`, `_store_walk`,
+`_store_whole` and `_store_retention`. The last two are about `tramai.portable.Portable`, and skipped for a store
+without it.
 """
 
 # ruff: noqa: E402 (pytest must be told before the parts are imported, or their asserts explain nothing)
@@ -23,11 +24,15 @@ from __future__ import annotations
 
 import pytest
 
-_PARTS = ("creating", "leases", "journal", "operators", "pages", "races", "processes", "walk", "whole", "retention")
+_PARTS = (
+    *("creating", "leases", "journal", "groups", "operators", "pages", "races", "processes", "walk"),
+    *("whole", "retention"),
+)
 pytest.register_assert_rewrite(*(f"{__package__}._store_{part}" for part in _PARTS))
 
 from ._store_creating import Creating
 from ._store_given import Opener
+from ._store_groups import Groups
 from ._store_journal import Journal
 from ._store_leases import Leases
 from ._store_operators import Operators
@@ -41,5 +46,5 @@ from ._store_whole import Whole
 __all__ = ["Opener", "StoreContract"]
 
 
-class StoreContract(Creating, Leases, Journal, Operators, Pages, Races, Processes, Walk, Whole, Retention):
+class StoreContract(Creating, Leases, Journal, Groups, Operators, Pages, Races, Processes, Walk, Whole, Retention):
     """Everything a store promises. Override `make_store`, and `opener` if processes can share the store."""
