@@ -152,3 +152,15 @@ def of_data(data: Any) -> Schema:
     if isinstance(data, list):
         return {"type": "array", "items": union(*map(of_data, data))} if data else LIST
     return WHOLE if type(data) is int else {"type": kind(data)}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal as JSON: true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    return bool(one == other)
+
+
+def wide(schema: Schema) -> Schema:
+    """A shape without the one value: a list of literals may be asked for others."""
+    return of_data(schema["const"]) if "const" in schema else schema

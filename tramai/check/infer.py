@@ -105,7 +105,7 @@ class Inference:
 
     def _list(self, tree: Tree) -> Schema:
         items = [self.of(item) for item in tree[3]]
-        return {"type": "array", "items": algebra.union(*map(_wide, items))} if items else algebra.LIST
+        return {"type": "array", "items": algebra.union(*map(algebra.wide, items))} if items else algebra.LIST
 
     def _map(self, tree: Tree) -> Schema:
         made: dict[str, Schema] = {}
@@ -205,7 +205,7 @@ class Inference:
             self._fault("TRM242", what, place, advice.as_written(left, right))
             return
         some, others = algebra.values(left), algebra.values(right)
-        if some is None or others is None or any(_same(value, given) for value in some for given in others):
+        if some is None or others is None or any(algebra.same(value, given) for value in some for given in others):
             return
         known, given = (some, others) if len(some) >= len(others) else (others, some)
         if len(given) > 1:
@@ -223,8 +223,16 @@ class Inference:
         listed = ", ".join(map(algebra.shown, known[:_FEW]))
         return f"it is one of {listed}" + (", …" if len(known) > _FEW else "")
 
+    def _looked_at(self, tree: Tree, lenient: bool) -> Schema:
+        """The shape of what a filter or test is put to; `lenient`: what is missing there is no fault."""
+        before = len(self.faults)
+        value = self.of(tree[3])
+        if lenient:
+            self.faults[before:] = [fault for fault in self.faults[before:] if fault.code != "TRM209"]
+        return value
+
     def _filter(self, tree: Tree) -> Schema:
-        name, value = tree[4], self.of(tree[3])
+        name, value = tree[4], self._looked_at(tree, tree[4] in ("default", "d"))
         arguments = [self.of(argument) for argument in tree[5]]
         for _, argument in tree[6]:
             self.of(argument)
@@ -270,7 +278,7 @@ class Inference:
             self._equal(sign, place, found, self.of(tree[5][2]))
 
     def _test(self, tree: Tree) -> Schema:
-        found = algebra.kinds(self.of(tree[3]))
+        found = algebra.kinds(self._looked_at(tree, tree[4] in ("defined", "undefined")))
         for argument in (*tree[5], *(value for _, value in tree[6])):
             self.of(argument)
         wanted = filters.TESTED.get(tree[4])
@@ -287,16 +295,5 @@ def is_path(tree: Tree) -> bool:
     return bool(tree[0] == "name")
 
 
-def _wide(schema: Schema) -> Schema:
-    """Without the one value: a list of literals may be asked for others."""
-    return algebra.of_data(schema["const"]) if "const" in schema else schema
-
-
 def _pair(one: frozenset[str], other: frozenset[str]) -> str:
     return f"{algebra.spell(one)} and {algebra.spell(other)}"
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    return bool(one == other)
