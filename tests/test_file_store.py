@@ -16,7 +16,7 @@ import pytest
 
 from tramai.errors import ConfigurationError, LeaseHeld, NotFound, StoreTooNew, StoreUnavailable, TramaiError
 from tramai.portable import Bundle
-from tramai.store import Lease, Mark, Note, Status, Store
+from tramai.store import Group, Lease, Mark, Note, Status, Store
 from tramai.stores import _files, _folder_store, open_store
 from tramai.stores._segments import is_segment, segment, text_of
 from tramai.stores.file import File
@@ -440,7 +440,7 @@ def test_a_newer_store_is_refused_untouched(folder: Path, clock: FakeClock, kind
     marker(folder, format=99)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     for create in (True, False):
-        with pytest.raises(StoreTooNew, match="the store has format 99; this tramai knows formats up to 1") as caught:
+        with pytest.raises(StoreTooNew, match="the store has format 99; this tramai knows formats up to 2") as caught:
             open_store(f"{kind}:{folder}", create=create)
         assert caught.value.exit_status == 7
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
@@ -469,7 +469,8 @@ def test_a_newer_journal_is_refused_untouched_and_the_others_are_not(folder: Pat
 def newer_kind(monkeypatch: pytest.MonkeyPatch, *migrations: Callable[[_files.Folder], None]) -> None:
     import msgspec
 
-    monkeypatch.setattr(File, "KIND", msgspec.structs.replace(File.KIND, migrations=migrations))
+    every = (*File.KIND.migrations, *migrations)
+    monkeypatch.setattr(File, "KIND", msgspec.structs.replace(File.KIND, migrations=every))
 
 
 def test_an_older_store_is_migrated_once(folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -493,7 +494,7 @@ def test_an_older_store_is_migrated_once(folder: Path, clock: FakeClock, monkeyp
     assert [store.get("r1").run_id for store in stores] == ["r1"] * 4
     for store in stores:
         store.close()
-    assert json.loads((folder / ".store").read_text())["format"] == 2
+    assert json.loads((folder / ".store").read_text())["format"] == 3
 
 
 def test_a_migration_that_was_killed_is_done_again(
@@ -510,12 +511,39 @@ def test_a_migration_that_was_killed_is_done_again(
     newer_kind(monkeypatch, lambda _: None, dies_once)
     with pytest.raises(KeyboardInterrupt):
         open_store(f"file:{folder}")
-    assert json.loads((folder / ".store").read_text())["format"] == 2
+    assert json.loads((folder / ".store").read_text())["format"] == 3
     store = open_store(f"file:{folder}")
     begin(store, clock)
     store.close()
     assert len(tries) == 2
-    assert json.loads((folder / ".store").read_text())["format"] == 3
+    assert json.loads((folder / ".store").read_text())["format"] == 4
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_a_store_of_format_1_learns_of_groups(folder: Path, clock: FakeClock, kind: str) -> None:
+    old = open_store(f"{kind}:{folder}")
+    begin(old, clock)
+    old.close()
+    shutil.rmtree(folder / ".groups", ignore_errors=True)
+    marker = folder / ".store"
+    marker.write_text(marker.read_text().replace('"format":2', '"format":1'))
+    store = open_store(f"{kind}:{folder}")
+    assert json.loads(marker.read_text())["format"] == 2
+    assert (folder / ".groups").is_dir()
+    assert store.get("r1").group is None
+    assert store.enter(begin(store, clock, "r2", group=Group("g")), now=clock.now()) == ()
+    store.close()
+
+
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_a_damaged_list_of_a_group_lets_nobody_in_who_must_wait(folder: Path, clock: FakeClock, kind: str) -> None:
+    store = open_store(f"{kind}:{folder}")
+    assert store.enter(begin(store, clock, "r1", group=Group("g")), now=clock.now()) == ()
+    (folder / ".groups" / "g").write_bytes(b"junk")
+    late = begin(store, clock, "r2", group=Group("g"), created=1001.0)
+    assert store.enter(late, now=clock.now()) == ("r1",)
+    assert b"junk" not in (folder / ".groups" / "g").read_bytes()
+    store.close()
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
@@ -656,14 +684,14 @@ def test_a_store_says_how_it_is(folder: Path, clock: FakeClock, monkeypatch: pyt
     store = open_store(f"{kind}:{folder}")
     begin(store, clock)
     found = store.info()  # type: ignore[attr-defined]
-    assert (found.place, found.format, found.runs, found.locks) == (str(folder), 1, {"running": 1}, (".lock: free",))
+    assert (found.place, found.format, found.runs, found.locks) == (str(folder), 2, {"running": 1}, (".lock: free",))
     assert found.size == sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     with _files.Folder.at(str(folder)) as root:
         lock = root.lock(".lock")
         lock.take()
         assert store.info().locks == (".lock: taken, somebody makes a run",)  # type: ignore[attr-defined]
         lock.close()
-    assert type(store).peek(str(folder)) == 1  # type: ignore[attr-defined]
+    assert type(store).peek(str(folder)) == 2  # type: ignore[attr-defined]
     assert type(store).peek(f"{folder}/none") is None  # type: ignore[attr-defined]
     store.close()
 

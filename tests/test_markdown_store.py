@@ -375,7 +375,7 @@ def test_other_files_in_the_folder_are_left_alone(folder: Path, clock: FakeClock
 
 def test_what_need_not_be_committed_is_ignored_in_a_new_folder(folder: Path, clock: FakeClock) -> None:
     store = open_store(f"markdown:{folder}")
-    assert (folder / ".gitignore").read_text() == "lock\n.lock\n.keys/\n.new/\n*.part\n"
+    assert (folder / ".gitignore").read_text() == "lock\n.lock\n.keys/\n.groups/\n.new/\n*.part\n"
     store.close()
 
 

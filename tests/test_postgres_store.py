@@ -25,7 +25,7 @@ from tramai.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from tramai.store import Mark, Note, Status, Store
+from tramai.store import Group, Mark, Note, Status, Store
 from tramai.stores import _postgres_rows, _postgres_schema, open_store
 from tramai.stores._postgres_connection import Db
 from tramai.stores._postgres_url import place_of
@@ -265,10 +265,25 @@ def test_an_older_format_is_migrated_once(database: Database, monkeypatch: pytes
     stores = at_once([lambda: opened(url) for _ in range(8)])
     assert [store.get("r1").run_id for store in stores] == ["r1"] * 8
     found = database.admin.execute(f'SELECT value FROM "{schema_of(old)}".tramai_meta').fetchall()
-    assert found == [("2",)]
+    assert found == [("3",)]
     assert old.commit(lease, change(FakeClock(), record(1))) == 2  # who was at work meanwhile goes on
     for store in (old, *stores):
         store.close()
+
+
+def test_tables_of_format_1_learn_of_groups(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, clock = database.url(), FakeClock()
+    with monkeypatch.context() as patch:
+        patch.setattr(_postgres_schema, "MIGRATIONS", _postgres_schema.MIGRATIONS[:1])
+        old = opened(url)
+        begin(old, clock)
+    store = opened(url)
+    found = database.admin.execute(f'SELECT value FROM "{schema_of(store)}".tramai_meta').fetchall()
+    assert found == [("2",)]
+    assert store.get("r1").group is None
+    assert store.enter(begin(store, clock, "r2", group=Group("g")), now=clock.now()) == ()
+    for one in (old, store):
+        one.close()
 
 
 def test_a_migration_that_breaks_off_leaves_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +309,7 @@ def test_a_newer_format_is_refused_and_left_alone(database: Database) -> None:
     database.admin.execute(f"UPDATE \"{schema}\".tramai_meta SET value = '7'")
     before = snapshot(database, schema)
     for create in (True, False):
-        with pytest.raises(StoreTooNew, match="the store has format 7; this tramai knows formats up to 1"):
+        with pytest.raises(StoreTooNew, match="the store has format 7; this tramai knows formats up to 2"):
             open_store(url, create=create)
     assert Postgres.peek(url.partition(":")[2]) == 7
     assert snapshot(database, schema) == before
@@ -676,7 +691,7 @@ def test_rows_without_a_run_and_damaged_texts_are_told(database: Database, store
 def test_a_store_says_how_it_is(database: Database, store: Postgres, clock: FakeClock) -> None:
     begin(store, clock)
     found = store.info()
-    assert (found.kind, found.url, found.format, found.runs) == ("postgres", store.url, 1, {"running": 1})
+    assert (found.kind, found.url, found.format, found.runs) == ("postgres", store.url, 2, {"running": 1})
     assert found.place == f"127.0.0.1:{database.server.port}/postgres {schema_of(store)}.tramai_*"
     assert found.size is not None
     assert found.size > 50_000

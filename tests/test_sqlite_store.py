@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tramai.errors import NotFound, StoreTooNew, StoreUnavailable
-from tramai.store import Mark, Status, Store
+from tramai.store import Group, Mark, Status, Store
 from tramai.stores import _files, _sqlite_connection, _sqlite_schema, open_store
 from tramai.stores.sqlite import Sqlite
 from tramai.testing._store_given import begin, change, done, record
@@ -359,7 +359,7 @@ def test_an_older_format_is_migrated_once(path: Path, clock: FakeClock, monkeypa
     for store in stores:
         store.close()
     check = raw(path)
-    assert check.execute("PRAGMA user_version").fetchone() == (2,)
+    assert check.execute("PRAGMA user_version").fetchone() == (3,)
     check.close()
 
 
@@ -375,10 +375,26 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
         with pytest.raises(KeyboardInterrupt):
             open_store(f"sqlite:{path}")
     check = raw(path)
-    assert check.execute("PRAGMA user_version").fetchone() == (1,)
+    assert check.execute("PRAGMA user_version").fetchone() == (2,)
     assert check.execute("SELECT count(*) FROM sqlite_master WHERE name='extra'").fetchone() == (0,)
     check.close()
     open_store(f"sqlite:{path}").close()
+
+
+def test_a_file_of_format_1_learns_of_groups(path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(_sqlite_schema, "MIGRATIONS", _sqlite_schema.MIGRATIONS[:1])
+        old = open_store(f"sqlite:{path}")
+        lease = begin(old, clock)
+        old.commit(lease, change(clock, done(1)))
+        old.close()
+    store = open_store(f"sqlite:{path}")
+    check = raw(path)
+    assert check.execute("PRAGMA user_version").fetchone() == (2,)
+    check.close()
+    assert (store.get("r1").group, len(store.journal("r1"))) == (None, 1)
+    assert store.enter(begin(store, clock, "r2", group=Group("g")), now=clock.now()) == ()
+    store.close()
 
 
 @pytest.mark.parametrize("log", ["folded", "in the log"])
@@ -394,7 +410,7 @@ def test_a_newer_format_is_refused_untouched(path: Path, log: str) -> None:
         if Path(f"{path}{end}").exists():
             shutil.copy(f"{path}{end}", f"{copy}{end}")
     before = {end: Path(f"{copy}{end}").read_bytes() for end in ("", "-wal") if Path(f"{copy}{end}").exists()}
-    with pytest.raises(StoreTooNew, match="the store has format 99; this tramai knows formats up to 1") as caught:
+    with pytest.raises(StoreTooNew, match="the store has format 99; this tramai knows formats up to 2") as caught:
         open_store(f"sqlite:{copy}")
     assert caught.value.exit_status == 7
     assert {end: Path(f"{copy}{end}").read_bytes() for end in before} == before

@@ -39,6 +39,10 @@ def check_new(new: NewRun, owner: str, ttl: float) -> None:
     named("run id", new.run_id)
     if new.start_key is not None:
         named("start key", new.start_key)
+    if new.group is not None:
+        named("group", new.group.name)
+        if new.group.limit < 1:
+            raise ValueError(f"a group has room for at least one run, not for {new.group.limit}")
     check_claim(new.run_id, owner, ttl)
 
 
@@ -86,7 +90,7 @@ def begun(new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) ->
         workflow=new.definition.name,
         version=new.definition.version,
         digest=new.definition.digest,
-        status=Status.RUNNING,
+        status=Status.RUNNING if new.group is None else Status.READY,
         inputs=new.inputs,
         cwd=new.cwd,
         file=new.definition.file,
@@ -100,27 +104,30 @@ def begun(new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) ->
         labels=new.labels,
         queue=new.queue,
         priority=new.priority,
+        group=new.group,
     )
 
 
 def claimed(run: Run, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
-    """The header after a claim, and the new lease; a run that goes on is no longer finished."""
+    """The header after a claim, and the new lease; a run that goes on is no longer finished.
+
+    One of a group goes on when it has its place there: see `places`.
+    """
     _still_open(run, "it cannot go on")
     _arrived(run)
     nobody_holds(run, now)
     fence = run.fence + 1
     lease = _lease(run.run_id, owner=owner, holder=holder, ttl=ttl, now=now, fence=fence)
-    after = replace(
-        run,
-        status=Status.RUNNING,
-        fence=fence,
-        revision=run.revision + 1,
-        claims_without_progress=run.claims_without_progress + 1,
-        updated=now,
-        finished=None,
-        lease=lease,
-    )
-    return after, lease
+    after = replace(run, fence=fence, revision=run.revision + 1, updated=now, lease=lease)
+    if run.group is None:
+        return going_on(after), lease
+    return replace(after, status=Status.READY if run.status is Status.RUNNING else run.status), lease
+
+
+def going_on(run: Run) -> Run:
+    """The header of a run that somebody who has its lease begins to carry out."""
+    count = run.claims_without_progress + 1
+    return replace(run, status=Status.RUNNING, claims_without_progress=count, finished=None)
 
 
 def renewed(stored: Lease | None, given: Lease, *, ttl: float, now: float) -> Lease:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Protocol
 
@@ -147,6 +147,13 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     file: str | None = None
 
 
+class Group(msgspec.Struct, frozen=True):
+    """Runs of which at most `limit` are carried out at the same time, whatever their workflows: those of one name."""
+
+    name: str
+    limit: int = 1
+
+
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     """What a run starts from. JSON fields are canonical JSON texts."""
 
@@ -160,6 +167,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[str, ...] = ()
     queue: str = "default"
     priority: int = 0
+    group: Group | None = None
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,6 +207,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Journal seq at the last operator resume: attempts before it do not count against `retry`."""
     rerun_of: str | None = None
     """The run whose inputs, and perhaps first results, this one was started with."""
+    group: Group | None = None
+    """Whoever has the lease carries it out only with a place in this group: see `Store.enter`."""
     format: int = 1
 
     def stale(self, now: float) -> bool:
@@ -248,15 +258,31 @@ class Store(Protocol):
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it in one write (status running, revision 1, fence 1, generation random).
 
-        With a `start_key` that exists: the existing run and None. RunExists when the id is taken.
+        A run of a group is ready instead: it has its lease, and no place yet (see `enter`). With a `start_key` that
+        exists: the existing run and None. RunExists when the id is taken.
         """
         ...
 
     def claim(self, run_id: str, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease]:
         """Take the lease: fence+1, revision+1, `claims_without_progress`+1, status running.
 
-        The Run returned shows the status *before* the claim. NotFound; LeaseHeld while another lease is active
+        A run of a group keeps its status (ready in the place of running) and its count until it has its place: see
+        `enter`. The Run returned shows the status *before* the claim. NotFound; LeaseHeld while another lease is active
         and its holder not known dead, the same owner included; NotInThatState for a terminal run, or an arriving one.
+        """
+        ...
+
+    def enter(self, lease: Lease, *, within: Collection[str] = (), now: float) -> tuple[str, ...]:
+        """Take a place in the group of the run, or stand in line for one; the ids of the runs that come before it.
+
+        Nobody (an empty answer): the run has its place and is running: revision+1, `claims_without_progress`+1. It
+        keeps it as long as it is running under an active lease, so that a dead holder's place is free at once.
+        Otherwise nothing of the run changes, and it stands in line as long as its lease is active: ask again. Those
+        who have a place come first, then all who stand in line and were created earlier; with as many as the limit
+        allows there is no place. All of this is one atomic step, also among runs of different workflows and processes.
+
+        `within` are the runs that have called this one: it needs no place where one of them has it. A run without a
+        group, or that is running already, has nobody before it and nothing changes. LeaseLost as for `commit`.
         """
         ...
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from .. import rules
+from .. import places, rules
 from ..errors import CheckpointConflict, CheckpointCorrupt, LeaseLost, NotFound, StoreUnavailable
 from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, RunExists
+from . import _folder_groups as groups
 from ._files import FlushFailed, Folder, Lock, locked, public
 from ._folder_place import Place, place_of
 from ._folder_run import Content, Kept, Reading
@@ -96,6 +97,21 @@ class FolderStore(Whole):
             run, lease = rules.claimed(kept.run, owner=owner, holder=holder, ttl=ttl, now=now)
             kept.append(run, (), (), None)
             return replace(kept.whole(), status=before), lease
+
+    def enter(self, lease: Lease, *, within: Collection[str] = (), now: float) -> tuple[str, ...]:
+        """Take a place in the group of the run; see `Store.enter`. Nobody else asks in this turn."""
+        with self._guarded(write=True), self._place.turn(), self._leased(lease) as kept:
+            run = kept.run
+            if places.settled(run, lease, now) or run.group is None:
+                return ()
+            listed = groups.read(self._place.folder, run.group.name)
+            others = self._glances_of(run, listed)
+            turn = places.turn(run, listed or (), others, within=within, now=now)
+            if turn.listed is not None:
+                groups.write(self._place.folder, run.group.name, turn.listed)
+            if turn.run is not None:
+                kept.append(turn.run, (), (), None)
+            return turn.before
 
     def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
         """Extend the lease from now; see `Store.renew`."""
@@ -274,6 +290,16 @@ class FolderStore(Whole):
         kept.close()
 
     # Reading.
+
+    def _glances_of(self, run: Run, listed: tuple[str, ...] | None) -> Iterator[Run]:
+        """The headers of those listed, of every other run where no list can be read; none that cannot be read."""
+        if listed is None:
+            yield from (other for _, other in self._glances() if other is not None and other.run_id != run.run_id)
+            return
+        for run_id in listed:
+            with contextlib.suppress(NotFound, CheckpointCorrupt):
+                if run_id != run.run_id:
+                    yield self._look(run_id, lambda reading: reading.header())
 
     def _find(self, run_id: str) -> Folder:
         folder = self._place.find(run_id)

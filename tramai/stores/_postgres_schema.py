@@ -85,10 +85,16 @@ CREATE INDEX "{prefix}run_claimable" ON {run} (queue, priority DESC, created) WH
 CREATE UNIQUE INDEX "{prefix}record_completed" ON {record} (run, path) WHERE mark = 'completed';
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+# For each group the runs that have a place or stand in line. Whoever changes a list counts `revision`, so that of two
+# who decide by the same list one must decide anew.
+_SECOND = """
+CREATE TABLE {group} (name text COLLATE "C" PRIMARY KEY, revision bigint NOT NULL, runs text[] COLLATE "C" NOT NULL);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
 """What makes format n+1 of format n."""
 
-TABLES = ("meta", "key", "now", "run", "head", "lease", "record", "note", "label", "blob", "definition")
+TABLES = ("meta", "key", "now", "run", "head", "lease", "record", "note", "label", "blob", "definition", "group")
 """What statements name: the tables, a sequence and a function."""
 _PATIENCE = 600.0
 _NO_FORMAT = "its tables are another program's, or damaged"

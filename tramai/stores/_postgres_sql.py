@@ -42,7 +42,12 @@ _REPLACE = f"""{_FOUND}, {_GONE}, gone_label AS (DELETE FROM {{label}} AS t USIN
     queue = %(queue)s, priority = %(priority)s, created = %(created)s, start_key = %(start_key)s,
     wake_at = %(wake_at)s, body = %(run_body)s, sum = %(run_sum)s FROM found WHERE r.id = found.run
     RETURNING r.id AS run)"""
-_FIRST = {"go on": _GO_ON, "end": _END, "settle": _SETTLE, "create": _CREATE, "replace": _REPLACE}
+# A place in a group: its list is still the one that was decided by, and then the run as above.
+_LISTED = """listed AS (INSERT INTO {group} AS g (name, revision, runs) VALUES (%(g_name)s, 1, %(g_runs)s::text[])
+    ON CONFLICT (name) DO UPDATE SET revision = g.revision + 1, runs = excluded.runs WHERE g.revision = %(g_was)s
+    RETURNING g.name)"""
+_ENTER = f"{_LISTED}, {_SETTLE.replace('FOR UPDATE', 'AND EXISTS (SELECT FROM listed) FOR UPDATE')}"
+_FIRST = {"enter": _ENTER, "go on": _GO_ON, "end": _END, "settle": _SETTLE, "create": _CREATE, "replace": _REPLACE}
 
 _PARTS = {
     "head": """INSERT INTO {head} (run, fence, revision, token, updated, last_seq, last_note, body, sum)
@@ -108,6 +113,10 @@ class Sql:
         self.match = self._named(
             "SELECT run_id FROM {run} WHERE reversed >= %s AND reversed < %s ORDER BY reversed LIMIT %s"
         )
+
+        self.group = self._named("SELECT revision, runs FROM {group} WHERE name = %s")
+        self.get_all = self._named(f"SELECT {_HEADER} {_OF_RUN} WHERE r.run_id = ANY(%s::text[])")
+        self.list = self._named(f"WITH {_LISTED} SELECT name FROM listed")
 
         self._for_operators()
 

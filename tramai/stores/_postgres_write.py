@@ -80,6 +80,10 @@ class Write(msgspec.Struct, frozen=True):
         values |= columns.lease_values(run.lease) | _was(known)
         return Write(("settle", "run", "lease", *parts), values, run, head)
 
+    def entering(self, listed: dict[str, Any]) -> Write:
+        """The same write, done only together with this change of a group's list."""
+        return Write(("enter", *self.parts[1:]), self.values | listed, self.run, self.head)
+
 
 def landed(db: Db, sql: Sql, sent: Write, now: rows.Head) -> bool:
     """Whether a write was done though the answer was lost: its rows stand there, or the header it would have made."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ..errors import CheckpointCorrupt
 from ..hashing import sha256
-from ..store import Change, Definition, Lease, Mark, Note, Record, Run, Status
+from ..store import Change, Definition, Group, Lease, Mark, Note, Record, Run, Status
 
 _T = TypeVar("_T")
 Row = tuple[Any, ...]
@@ -52,6 +52,7 @@ class Rest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue: str = "default"
     priority: int = 0
     rerun_of: str | None = None
+    group: Group | None = None
     format: int = 1
 
 

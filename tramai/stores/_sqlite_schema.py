@@ -76,7 +76,12 @@ def _first(db: Any) -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first,)
+def _second(db: Any) -> None:
+    """Format 2: `place` lists, for each group, the runs that have a place or stand in line."""
+    db["place"].create({"name": str, "run_id": str}, pk=("name", "run_id"), not_null={"name", "run_id"})
+
+
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first, _second)
 """What makes format n+1 of format n; each is given a `sqlite_utils.Database`."""
 
 

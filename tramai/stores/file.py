@@ -12,6 +12,7 @@ from typing import ClassVar, TypeVar
 
 from ..errors import CheckpointCorrupt, NotFound
 from ..store import Definition, Record, Run
+from . import _folder_groups as groups
 from . import _folder_keys as keys
 from ._file_blobs import BLOBS
 from ._file_journal import Entry, corrupt
@@ -33,7 +34,13 @@ _T = TypeVar("_T")
 class File(FolderStore):
     """A store of plain files, shared by the processes of one host."""
 
-    KIND: ClassVar[Kind] = Kind(name="file", default=".tramai/runs", main=JOURNAL, folders=(keys.KEYS, _DEFINITIONS))
+    KIND: ClassVar[Kind] = Kind(
+        name="file",
+        default=".tramai/runs",
+        main=JOURNAL,
+        folders=(keys.KEYS, _DEFINITIONS, groups.GROUPS),
+        migrations=(groups.prepare,),
+    )
 
     def journal(self, run_id: str) -> tuple[Record, ...]:
         """All records in order, each checked, and none missing."""

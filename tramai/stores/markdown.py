@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from ..errors import CheckpointCorrupt, NotFound, StoreTooNew
 from ..store import Definition, Run
+from . import _folder_groups as groups
 from . import _folder_keys as keys
 from ._files import Folder
 from ._folder_place import Kind
@@ -23,14 +24,19 @@ from ._segments import segment
 from ._segments import text_of as id_of
 
 _KNOWN = 32
-_IGNORED = "lock\n.lock\n.keys/\n.new/\n*.part\n"
+_IGNORED = "lock\n.lock\n.keys/\n.groups/\n.new/\n*.part\n"
 
 
 class Markdown(FolderStore):
     """A store of Markdown files, shared by the processes of one host."""
 
     KIND: ClassVar[Kind] = Kind(
-        name="markdown", default=".tramai/markdown", main=CHECKPOINT, ignore=_IGNORED, bare=True
+        name="markdown",
+        default=".tramai/markdown",
+        main=CHECKPOINT,
+        ignore=_IGNORED,
+        bare=True,
+        migrations=(groups.prepare,),
     )
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 from msgspec.structs import replace
 
-from .. import rules
+from .. import places, rules
 from ..errors import CheckpointConflict, ConfigurationError, LeaseLost, NotFound, StoreUnavailable
 from ..portable import Bundle, Info, StartKeyTaken
 from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, RunExists, Status
@@ -41,6 +41,7 @@ class Memory:
         self._runs: dict[str, _Kept] = {}
         self._start_keys: dict[str, str] = {}
         self._definitions: dict[str, Definition] = {}
+        self._groups: dict[str, tuple[str, ...]] = {}
 
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it; see `Store.create`."""
@@ -66,6 +67,21 @@ class Memory:
             before = kept.run.status
             kept.run, lease = rules.claimed(kept.run, owner=owner, holder=holder, ttl=ttl, now=now)
             return replace(kept.run, status=before), lease
+
+    def enter(self, lease: Lease, *, within: Collection[str] = (), now: float) -> tuple[str, ...]:
+        """Take a place in the group of the run; see `Store.enter`."""
+        with self._lock:
+            kept = self._leased(lease)
+            run = kept.run
+            if places.settled(run, lease, now) or run.group is None:
+                return ()
+            listed = self._groups.get(run.group.name, ())
+            others = [self._runs[run_id].run for run_id in listed if run_id != run.run_id]
+            turn = places.turn(run, listed, others, within=within, now=now)
+            if turn.listed is not None:
+                self._groups[run.group.name] = turn.listed
+            kept.run = turn.run or run
+            return turn.before
 
     def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
         """Extend the lease from now; see `Store.renew`."""

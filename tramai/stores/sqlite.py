@@ -23,7 +23,8 @@ from . import _sqlite_rows as columns
 from . import _sqlite_schema as schema
 from ._files import Lock, locked
 from ._sqlite_connection import FAILED, Connection, Failure, public
-from ._sqlite_whole import ADD_NOTE, ADD_RECORD, Whole, ddl, peek
+from ._sqlite_groups import Groups
+from ._sqlite_whole import ADD_NOTE, ADD_RECORD, ddl, peek
 
 _HEADER = ", ".join([f"run.{name}" for name in columns.RUN] + [f"head.{name}" for name in columns.HEAD])
 _KEYS = "run.id, run.created, CAST(run.run_id AS BLOB)"
@@ -45,7 +46,7 @@ _GO_ON = f"UPDATE head SET last_seq=?, last_note=?, body=?, sum=? {_IF_HELD} AND
 _KNOWN = 256
 
 
-class Sqlite(Whole):
+class Sqlite(Groups):
     """A store in one SQLite file, shared by the processes of one host."""
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:
