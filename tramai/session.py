@@ -76,7 +76,7 @@ class Session:
         self.interrupt: Interrupt = options.interrupt or Interrupt()
         self.hurry: Interrupt = options.hurry or Interrupt()
         base = run.retry_base
-        if run.status is Status.FAILED or (run.status in (Status.READY, Status.RUNNING) and not _in_finally(records)):
+        if run.status is Status.FAILED or (run.status is Status.READY and not _in_finally(records)):
             # An operator said to go on: failed steps get new attempts. Whoever died in `finally` goes on in it.
             base = max((record.seq for record in records), default=base)
         declared = plan.workflow.state
@@ -90,6 +90,9 @@ class Session:
             state={name: spec.initial for name, spec in declared.items()},
             kinds=reducers(declared),
         )
+        for record in recovery.open_attempts(records):  # cut off with its runner: it has not failed
+            past = self.journal.pasts[record.path]
+            past.recent = max(past.recent - 1, 0)
         self.journal.executions = run.step_executions
         self.journal.tokens, self.journal.cost = run.tokens, run.cost_usd
         order = options.order

@@ -156,3 +156,16 @@ def test_any_workflow_survives_every_crash(data: st.DataObject) -> None:
 @given(st.data())
 def test_many_workflows_survive_every_crash(data: st.DataObject) -> None:
     assert next(wrong(data), None) is None
+
+
+def test_a_crash_gives_no_further_attempts_and_takes_none() -> None:
+    step = {"id": "work", "shell": "x", "replay": "idempotent", "retry": {"max_attempts": 2, "delay": "1s"}}
+    failing = [{"error": {"type": "exit.1"}}, {"error": {"type": "exit.2"}}]
+    test = WorkflowTest(made([step]), stubs={"work": failing})
+    clean = test.run()
+    for where, ran, found in test.crash_everywhere(clean):
+        assert found == [], where
+        recorded = {call.attempt for call in ran.calls}
+        assert len(recorded) <= 3, f"{where}: two attempts failed, and one was cut off"
+        assert ran.error is not None
+        assert ran.error["type"] == "exit.2"
