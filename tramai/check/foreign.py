@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from .._shape import replace
 from ..errors import Pointer, Problem
 from ..expression import Prompt, Template, Value
 from .scene import Field, Scene
@@ -35,7 +36,8 @@ def templates(scene: Scene) -> Iterator[Problem]:
             found = _in_text(scene, field, text)
             if found is not None:
                 what, hint, start, end = found
-                yield scene.problem("TRM260", what, at, hint=hint, range=(start, end), severity="warning")
+                fix = _mended(at, text, hint, start, end)
+                yield scene.problem("TRM260", what, at, hint=hint, range=(start, end), severity="warning", fix=fix)
     for entry in scene.running:
         script = getattr(entry.node.step, "run_", None)
         if entry.node.verb == "shell" and isinstance(script, str) and (braces := _BRACES.search(script)):
@@ -45,6 +47,14 @@ def templates(scene: Scene) -> Iterator[Problem]:
             what = f"`{braces[0]}` stays as it is: the script is not templated"
             at = scene.setting(entry.node, ("run",))
             yield scene.problem("TRM260", what, at, hint=hint, range=braces.span(), severity="warning")
+
+
+def _mended(at: Pointer, text: str, hint: str, start: int, end: int) -> tuple[dict[str, object], ...] | None:
+    """The text with our own template in it, where the name alone stands in the other one."""
+    better = hint.removeprefix("write ")
+    if not better.startswith("${{ ") or text[start:end].strip("${}( )") != better.strip("${} "):
+        return None
+    return (replace(at, text[:start] + better + text[end:]),)
 
 
 def mentioned(scene: Scene) -> set[tuple[str, str]]:
@@ -130,13 +140,19 @@ def _in_text(scene: Scene, field: Field, text: str) -> tuple[str, str, int, int]
     if field.name == "cwd" and text.startswith("~"):
         return "`~` stays as it is", "write the folder itself, relative to where the run is started", 0, 1
     plain = field.name in _NO_SHELL.get(field.area, ()) or (field.name == "argv" and _is_program(scene, field))
-    if plain and (variable := _SHELL.search(text)):
+    if plain and (variable := _SHELL.search(text)) and _is_meant(scene, field, variable[1]):
         return (
             f"`{variable[0]}` stays as it is: no shell reads this",
             _of_variable(scene, variable[1]),
             *variable.span(),
         )
     return None
+
+
+def _is_meant(scene: Scene, field: Field, name: str | None) -> bool:
+    """Whether a variable is meant: a `$` may stand in what is searched for, or in a password."""
+    declared = {*scene.workflow.env, *scene.workflow.secrets, "HOME", "PATH", "PWD", "USER"}
+    return field.name not in ("query", "headers", "auth") or name in declared
 
 
 _SHELLS = frozenset(("bash", "sh", "zsh", "dash", "fish", "ssh", "env", "xargs", "find", "docker", "kubectl"))
