@@ -51,7 +51,8 @@ def test_a_fix_mends_its_mistake_and_makes_no_other(name: str) -> None:
 
 def test_most_of_them_are_mended() -> None:
     names = with_fixes()
-    done = [name for name in names if fixes.mend(document.parse((MISTAKES / name).read_bytes(), file=name)).done]
+    sources = {name: document.parse((MISTAKES / name).read_bytes(), file=name) for name in names}
+    done = [name for name, source in sources.items() if fixes.mend(source, warnings=True).done]
     assert len(done) >= 22
     assert len(done) >= len(names) - 3
 

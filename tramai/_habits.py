@@ -94,6 +94,17 @@ def wrong_type(pointer: tuple[Any, ...], value: Any) -> str | None:
     return None
 
 
+def mended(pointer: tuple[Any, ...], value: Any) -> list[Any]:
+    """The value that `wrong_type` tells to write, in a list of at most one, where a machine may put it."""
+    if pointer[-1] == "retry":
+        return [{"max_attempts": value}]
+    if pointer[-1] == "tramai":
+        return [1] if str(value).strip() == "1" else []
+    if pointer[-1] == "save":
+        return [{value: "${{ result }}"}]
+    return [str(value).lower()] if isinstance(value, bool) and pointer[-1] != "required" else []
+
+
 _ENTRY = {"inputs": "{type: string}", "state": "{initial: 0}", "outputs": "${{ … }}", "env": "…", "headers": "…"}
 
 

@@ -248,13 +248,12 @@ class Ranking:
         wanted = finding.wanted if finding.keyword == "type" else []
         hint, better = _wording.advice(wanted, value, finding.schema)
         duration = finding.schema.get("title") == "duration"
-        if not duration:
-            listed = at == ("steps",) and isinstance(value, dict) and self._document.format == "toml"
-            hint = (
-                "write [[steps]]"
-                if listed
-                else _habits.wrong_type(at, value) or _wording.forms(self._shape(at), at, value) or hint
-            )
+        if at == ("steps",) and isinstance(value, dict) and self._document.format == "toml":
+            hint = "write [[steps]]"
+        elif (habit := _habits.wrong_type(at, value)) is not None:
+            hint, better = habit, _habits.mended(at, value)
+        elif not duration:
+            hint = _wording.forms(self._shape(at), at, value) or hint
         better = _wording.fitting(better, value, finding.schema)
         fix = (replace(at, better[0]),) if better else None
         message = f"{where} {_wording.wrong_type(wanted, value, duration=duration)}"
