@@ -15,7 +15,7 @@ from tramai.store import Change, Definition, Holder, Lease, Mark, NewRun, Record
 from tramai.stores import open_store
 
 Call = Callable[..., Result]
-RUN_COMMANDS = ("show", "logs", "cancel", "resume", "graph")
+RUN_COMMANDS = ("show", "logs", "diff", "cancel", "resume", "graph")
 
 
 @pytest.fixture
