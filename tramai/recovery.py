@@ -16,6 +16,12 @@ from .step import Replay
 from .store import Change, Mark, Note, Record, Run, Status, Store
 
 DECISIONS = ("completed", "failed", "retry", "skipped")
+_MARKS = {
+    "completed": Mark.COMPLETED,
+    "failed": Mark.FAILED,
+    "retry": Mark.CANCELLED,  # it has not failed: it is as if it had not been tried
+    "skipped": Mark.SKIPPED,
+}
 
 
 def open_attempts(records: Iterable[Record]) -> tuple[Record, ...]:
@@ -96,7 +102,7 @@ def resolve(
     record = msgspec.structs.replace(
         base,
         seq=max(record.seq for record in records) + 1,
-        mark={"completed": Mark.COMPLETED, "skipped": Mark.SKIPPED}.get(as_, Mark.FAILED),
+        mark=_MARKS[as_],
         at=now,
         worker=by or None,
         value=encode(output) if as_ == "completed" else None,
@@ -111,7 +117,6 @@ def resolve(
         status=status,
         error=record.error if status is Status.FAILED else msgspec.UNSET if waiting else None,
         finished=now if status is Status.FAILED else None,
-        retry_base=record.seq if as_ == "retry" else None,
     )
     store.amend(run.run_id, revision=run.revision, change=change)
     return store.get(run.run_id)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from tramai import engine
+from tramai import engine, recovery
 from tramai.errors import DefinitionChanged, UsageError
 from tramai.interrupt import Interrupt
+from tramai.portable import Bundle
 from tramai.store import Mark, Note, Status
 from tramai.stores.memory import Memory
 from tramai.testing.clock import FakeClock
@@ -467,3 +469,39 @@ def test_outputs_are_those_before_finally_also_after_a_stop_in_it(store: Memory)
     clock.advance(7200)
     assert engine.resume("r", store=store, clock=clock).outputs == {"n": 1}
     assert store.get("r").outputs == '{"n":1}'
+
+
+def test_a_step_of_finally_that_is_to_run_again_does_not_bring_back_what_had_failed(store: Memory) -> None:
+    tried, once = name(), name()
+    made = make(
+        [{"id": "bad", "local": call("fail_until", name=tried, times=9)}],
+        **{"finally": [{"id": "first", "local": call("count", name=once)}, {"id": "tidy", "shell": "echo tidied"}]},
+    )
+    assert run(store, made).status == "failed"
+    other = unseen(store, "@finally[0].tidy")
+    recovery.resolve(other, other.get("r"), "@finally[0].tidy", as_="retry", clock=FakeClock())
+    before = functions.calls[tried], functions.calls[once]
+    result = engine.resume("r", store=other)
+    assert (result.status, result.error and result.error["step"]) == ("failed", "bad")
+    assert (functions.calls[tried], functions.calls[once]) == before
+    assert [record.mark.value for record in other.journal("r") if record.path == "@finally[0].tidy"] == [
+        "unknown",
+        "cancelled",
+        "started",
+        "completed",
+    ]
+
+
+def unseen(store: Memory, path: str) -> Memory:
+    """The same run as it would be if the end of its last step had not been seen."""
+    run, records, other = store.get("r"), store.journal("r"), Memory()
+    assert records[-1].path == path
+    kept = tuple(record for record in records if record.path != path)
+    last = replace(
+        records[-1], seq=len(kept) + 1, mark=Mark.UNKNOWN, policy="non_replayable", value=None, error='{"message":"?"}'
+    )
+    blocked = replace(run, status=Status.BLOCKED, finished=None)
+    other.adopt(
+        Bundle(run=blocked, definition=store.definition(run.digest), records=(*kept, last), notes=store.notes("r"))
+    )
+    return other
