@@ -934,18 +934,18 @@ def test_tls_is_verified_by_name_though_the_connection_goes_to_an_address(monkey
             return await result_of(made(Http, get=f"https://{host}:{server.port}/", allow_private=True))
 
     monkeypatch.setenv("SSL_CERT_FILE", os.fspath(DATA / "localhost.pem"))
-    _http_guard._tls.cache_clear()
+    _http_guard.tls.cache_clear()
     try:
         assert asyncio.run(go("localhost"))["body"] == "safe"
         assert names == ["localhost"]
         with pytest.raises(StepError, match="certificate verify failed"):
             asyncio.run(go("127.0.0.1"))
         monkeypatch.delenv("SSL_CERT_FILE")
-        _http_guard._tls.cache_clear()
+        _http_guard.tls.cache_clear()
         with pytest.raises(StepError, match="certificate verify failed"):
             asyncio.run(go("localhost"))
     finally:
-        _http_guard._tls.cache_clear()
+        _http_guard.tls.cache_clear()
 
 
 # What a file may say.

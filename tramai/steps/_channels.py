@@ -17,7 +17,9 @@ _CHUNK = 1 << 16
 class Channels:
     """Reads what a child writes, feeds what it reads, and calls a handler for each other descriptor watched."""
 
-    def __init__(self, *, max_output: int, log: Log, show: Show | None) -> None:
+    def __init__(
+        self, *, max_output: int, log: Log, show: Show | None, read: Callable[[bytes], None] | None = None
+    ) -> None:
         self.log = log
         self.stdout = Capture(max_output)
         self.stderr = Capture(max_output)
@@ -26,6 +28,7 @@ class Channels:
         self.streams: dict[int, int] = {}
         """Streams that somebody can still write to: our end -> the pipe's inode."""
         self._show = show
+        self._read = read
         self._live: list[Live] = []
         self._poller = select.poll()
         self._handlers: dict[int, Callable[[], None]] = {}
@@ -34,8 +37,12 @@ class Channels:
     def output(self, name: str) -> int:
         """A pipe for what the child writes to `stdout` or `stderr`; the child's end."""
         ours, theirs = self._pipe()
-        capture = self.stdout if name == "stdout" else self.stderr
-        live = self._lines(name)
+        take: Callable[[bytes], None] = self.stdout.feed if name == "stdout" else self.stderr.feed
+        live = None
+        if name == "stdout" and self._read is not None:
+            take = self._read
+        else:
+            live = self._lines(name)
 
         def read() -> None:
             data = os.read(ours, _CHUNK)
@@ -43,7 +50,7 @@ class Channels:
                 self.streams.pop(ours, None)
                 self.give_back(ours)
                 return
-            capture.feed(data)
+            take(data)
             self.log.feed(data)
             self.last += data
             if len(self.last) > 2 * TAIL:
@@ -74,6 +81,17 @@ class Channels:
 
         self.watch(ours, write, select.POLLOUT)
         return theirs
+
+    def dialogue(self) -> tuple[int, int, int, int]:
+        """Pipes for a child that is talked to by somebody else: the child's stdin and stdout, and the ends that read
+        and write them. The child's ends are given back here, the others by whoever is handed them."""
+        theirs_in, ours_out = self._pipe()
+        ours_in, theirs_out = self._pipe()
+        return theirs_in, theirs_out, ours_in, ours_out
+
+    def hand_over(self, *numbers: int) -> None:
+        """These descriptors are somebody else's now."""
+        self._open.difference_update(numbers)
 
     def watch(self, number: int, handler: Callable[[], None], events: int = 0) -> None:
         """Call the handler when the descriptor has one of the events, or an error."""

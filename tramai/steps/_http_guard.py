@@ -194,7 +194,7 @@ class Wire:
                 "refused", f"the host {host} is not in allow_hosts", hint=f"add {host} to allow_hosts if it is meant"
             )
         guard_host(self._permits, host)
-        addresses = await self._addresses(host, url.port or (443 if url.scheme == "https" else 80))
+        addresses = await self.addresses(host, url.port or (443 if url.scheme == "https" else 80))
         # The header `Host` and the TLS server name keep the name; only the connection goes to the address.
         named = [(name.encode("ascii"), value) for name, value in headers]
         request = httpx.Request(method, url, headers=named, content=content)
@@ -211,7 +211,7 @@ class Wire:
         assert failure is not None  # a name without addresses does not resolve
         raise failure
 
-    async def _addresses(self, host: str, port: int) -> list[str]:
+    async def addresses(self, host: str, port: int) -> list[str]:
         """Every address of the host, in the system's order, all of them permitted."""
         found = [host] if _is_address(host) else await resolve(host, port)
         if not self._allow_private:
@@ -230,7 +230,7 @@ class Wire:
         import httpx
 
         if scheme not in self._transports:
-            self._transports[scheme] = httpx.AsyncHTTPTransport(verify=_tls(scheme == "https"), trust_env=False)
+            self._transports[scheme] = httpx.AsyncHTTPTransport(verify=tls(scheme == "https"), trust_env=False)
         return self._transports[scheme]
 
 
@@ -270,7 +270,7 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 @cache
-def _tls(wanted: bool) -> ssl.SSLContext:
+def tls(wanted: bool) -> ssl.SSLContext:
     """One context for the process: reading the certificates costs 40 ms. SSL_CERT_FILE and SSL_CERT_DIR count.
 
     Plain http gets an empty context that verifies everything and so could connect to nothing.

@@ -13,7 +13,7 @@ import re
 import select
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -80,13 +80,18 @@ def run(
     hidden: tuple[bytes, ...] = (),
     on_output: Show | None = None,
     names: Mapping[int, str] | None = None,
+    talk: Callable[[int, int], None] | None = None,
+    read: Callable[[bytes], None] | None = None,
 ) -> Finished:
     """Run a child to its end and to the end of all that it started.
 
     `env` is the whole environment, to which the mark is added. `deadline` is a `time.monotonic()` instant.
     `interrupt` stops the child, with `kill_after` seconds between SIGTERM and SIGKILL unless `hurry` is set. `hidden`
     values are masked in the log. `on_output(stream, text)` gets whole lines for people, called from this thread.
-    `names` says what to call an argument in an error. Raises StepError if the child cannot be started.
+    `names` says what to call an argument in an error. `talk` is handed the ends of pipes that read the child's stdout
+    and write its stdin, as soon as it has started, and has to close them; of stdout nothing is kept then. `read`
+    gets each piece of stdout as it comes, and nothing of it is kept or shown. Raises StepError if the child cannot be
+    started.
     """
     if not hasattr(os, "posix_spawn"):
         raise StepError("refused", "child processes need a POSIX system; on Windows, run tramai inside WSL")
@@ -97,11 +102,11 @@ def run(
     own = f"{watchdog.mark}.{next(_serial)}"  # unlike the cookie it can belong to no other child, whoever runs it
     marks = " ".join(filter(None, (os.environ.get(_survivors.VARIABLE), watchdog.mark, own, cookie)))
     line, variables = arguments(argv, names=names), environment({**env, _survivors.VARIABLE: marks})
-    channels = Channels(max_output=max_output, log=Log(log_path, hidden=hidden), show=on_output)
+    channels = Channels(max_output=max_output, log=Log(log_path, hidden=hidden), show=on_output, read=read)
     child = _Child(own, interrupt, hurry or Interrupt(), channels)
     slot = watchdog.reserve()
     try:
-        child.start(program, line, variables, cwd, stdin)
+        child.start(program, line, variables, cwd, stdin, talk)
         watchdog.enter(slot, child.pid)
         _guard(channels, watchdog)
         return child.run(deadline, kill_after)
@@ -143,15 +148,27 @@ class _Child:
         self._asked: set[int] = set()
 
     def start(
-        self, program: str, argv: Sequence[bytes], env: Mapping[bytes, bytes], cwd: str, stdin: bytes | None
+        self,
+        program: str,
+        argv: Sequence[bytes],
+        env: Mapping[bytes, bytes],
+        cwd: str,
+        stdin: bytes | None,
+        talk: Callable[[int, int], None] | None,
     ) -> None:
         """Make the pipes and the process."""
         channels = self._channels
-        out, err = channels.output("stdout"), channels.output("stderr")
-        feed = channels.input(stdin) if stdin else -1
+        if talk is None:
+            out, feed = channels.output("stdout"), channels.input(stdin) if stdin else -1
+        else:
+            feed, out, reader, writer = channels.dialogue()
+        err = channels.output("stderr")
         self.pid = spawn(program, argv, env=env, cwd=cwd, stdin=feed, stdout=out, stderr=err)
         for theirs in (out, err, feed):
             channels.give_back(theirs)
+        if talk is not None:
+            channels.hand_over(reader, writer)
+            talk(reader, writer)
         stop = self._interrupt.fileno()
         channels.watch(stop, lambda: channels.unwatch(stop), select.POLLIN)
         if (number := _pidfd(self.pid)) >= 0:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from .. import size
 from ..step import Finding
+from . import _child_env
 
 if TYPE_CHECKING:
     from .shell import Shell
 
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _TAKEN = {"PATH", "HOME", "LANG", "TZ", "TMPDIR", "IFS", "PWD", "UID", "SHELL", "ENV", "BASH_ENV", "OUTPUT"}
 
@@ -31,7 +31,7 @@ def findings(step: Shell) -> Iterator[Finding]:
             from ._shell_lint import findings as lint
 
             yield from lint(step.run_)
-    yield from _environment(step)
+    yield from _child_env.findings(step.env, ("env",))
     yield from _programs(step)
     if size.parse(step.max_output) < 1:
         yield Finding(("max_output",), "TRM314", "`max_output` must be at least one byte", "write a size such as 1MiB")
@@ -102,18 +102,6 @@ def _quoted(name: str, quote: str) -> str:
     if quote == '"':
         return f"${{{name}}}"
     return f"'\"${name}\"'" if quote else f'"${name}"'
-
-
-def _environment(step: Shell) -> Iterator[Finding]:
-    from .shell import OURS
-
-    for name in step.env:
-        if not _NAME.fullmatch(name):
-            text = f"{name!r} cannot be the name of an environment variable"
-            yield Finding(("env", name), "TRM312", text, "use letters, digits and underscores")
-        elif name in OURS:
-            text = f"the variable {name} is set by tramai"
-            yield Finding(("env", name), "TRM313", text, "choose another name; the child sees ours")
 
 
 def _programs(step: Shell) -> Iterator[Finding]:

@@ -16,10 +16,6 @@ from ..permits import SHELLS, guard_program
 from ..running import Context, Known
 from ..step import Done, Finding, Outcome, Step, StepError
 
-INHERITED = ("PATH", "HOME", "LANG", "TZ", "TMPDIR")
-"""What a child sees of tramai's own environment."""
-OURS = ("TRAMAI_COOKIE", "TRAMAI_RUN_ID", "TRAMAI_STEP", "TRAMAI_ATTEMPT", "TRAMAI_IDEMPOTENCY_KEY")
-"""What tramai tells a child; nothing else may set these."""
 _RECORD = {
     "stdout": {"type": "string"},
     "stderr": {"type": "string"},
@@ -117,6 +113,7 @@ class Shell(Step, frozen=True, kw_only=True):
     async def run(self, ctx: Context) -> Outcome:
         """Render the settings, run the child, judge how it ended."""
         from . import _process
+        from ._child_env import environment
 
         env = environment(ctx, {name: ctx.text(value) for name, value in self.env.items()})
         cwd = os.path.normpath(os.path.join(ctx.cwd, ctx.text(self.cwd))) if self.cwd is not None else ctx.cwd
@@ -192,13 +189,6 @@ class Shell(Step, frozen=True, kw_only=True):
 
             result["value"] = parse(self.parse, finished.stdout, details, self.max_output)
         return result
-
-
-def environment(ctx: Context, own: dict[str, str]) -> dict[str, str]:
-    """The whole environment of a child: a little of ours, the workflow's, the step's, and what tramai tells it."""
-    told = (ctx.run_id, ctx.path, str(ctx.attempt), ctx.idempotency_key)
-    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return {**inherited, **ctx.env, **own, **dict(zip(OURS[1:], told, strict=True))}
 
 
 def shell(path: str) -> list[str]:
