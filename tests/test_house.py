@@ -191,6 +191,14 @@ def test_every_schema_is_a_schema() -> None:
         Draft202012Validator.check_schema(json.loads(path.read_text(encoding="utf-8")))
 
 
+def test_the_language_reference_is_fresh() -> None:
+    from tramai.cli import _language
+
+    page = (ROOT / "docs" / "reference" / "language.md").read_text(encoding="utf-8")
+    assert page == _language.filled(page), "python -m tramai.cli._language docs/reference/language.md"
+    assert all(f"### `{verb}`" in page for verb in STEPS)
+
+
 # Errors.
 
 

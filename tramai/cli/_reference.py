@@ -117,9 +117,7 @@ def _help(path: str, name: str, written: Schema) -> Reference:
     keys: list[KeyHelp] = []
     definitions = [one for one in _definitions(written) if one not in ("step", "JsonSchema", "verification")]
     for definition in definitions[:1]:
-        settings = _root()["definitions"][definition]
-        needed = settings.get("required", ())
-        keys = [_key(one, found, one in needed) for one, found in settings.get("properties", {}).items()]
+        keys = keys_of(_root()["definitions"][definition])
     return _file_documents.Reference(
         name=name,
         path=path,
@@ -131,6 +129,12 @@ def _help(path: str, name: str, written: Schema) -> Reference:
         keys=keys,
         replay=str(verb.default_replay) if verb is not None else None,
     )
+
+
+def keys_of(settings: Schema) -> list[KeyHelp]:
+    """The keys of a mapping that a schema describes."""
+    needed = settings.get("required", ())
+    return [_key(one, found, one in needed) for one, found in settings.get("properties", {}).items()]
 
 
 def _key(name: str, written: Schema, required: bool) -> KeyHelp:
