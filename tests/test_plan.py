@@ -48,7 +48,7 @@ def test_data_keeps_keys_that_are_left_out_elsewhere() -> None:
 
 
 def test_a_plan_comes_back_from_its_canonical_form() -> None:
-    made = planned((Path(__file__).parent / "data" / "everything.yaml").read_text())
+    made = plan.load(str(Path(__file__).parent / "data" / "everything.yaml"))
     again = plan.restore(made.canonical, made.workflow.version)
     assert again.canonical == made.canonical
     assert again.digest == made.digest
@@ -56,7 +56,7 @@ def test_a_plan_comes_back_from_its_canonical_form() -> None:
     assert again.step_digests == made.step_digests
     for node in made.workflow.steps.walk():
         if not isinstance(node.step, Control):
-            assert again.nodes[node.id].step == node.step
+            assert plan.plain(again.nodes[node.id].step) == plan.plain(node.step)
         assert (again.nodes[node.id].replay, again.nodes[node.id].timeout) == (node.replay, node.timeout)
 
 

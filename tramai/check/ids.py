@@ -30,7 +30,7 @@ _INPUT = re.compile(r"[^\s=:@\x00-\x1f\x7f]{1,100}")
 
 def declared(scene: Scene) -> Iterator[Problem]:
     """Names at the top can be used: variables set, inputs given on a command line, secrets asked for."""
-    from ..steps.shell import OURS
+    from ..steps._child_env import OURS
 
     for name in scene.workflow.env:
         if not _WORD.fullmatch(name):
