@@ -336,6 +336,13 @@ def test_poll_looks_until_the_job_is_done_and_tidies_up(tramai: Tramai) -> None:
     assert late.outputs["said"] == "the job never came to an end"
 
 
+def test_deploy_waits_for_no_other_host(tramai: Tramai) -> None:
+    given = ["-i", "host=web1", "-i", "version=1.4"]
+    assert tramai("run", str(EXAMPLES / "deploy.yaml"), *given).outputs == {"said": "web1 now has 1.4"}
+    (run,) = tramai("list").last["runs"]
+    assert (run["group"], run["queued"]) == ({"name": "deploy-web1", "limit": 1}, False)
+
+
 def test_rollout_goes_from_host_to_host(tramai: Tramai) -> None:
     ran = tramai("run", str(EXAMPLES / "rollout.yaml"), "-i", "rest=10ms")
     assert ran.outputs == {"reached": 3, "said": ["deployed to alpha", "deployed to beta", "deployed to gamma"]}

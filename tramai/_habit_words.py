@@ -22,6 +22,12 @@ ALSO: dict[str, dict[str, str]] = {
         "finally": "always ensure post after cleanup",
         "defaults": "default",
         "limits": "limit budget",
+        "concurrency": "mutex semaphore singleton lock max_active_runs concurrency_limit",
+    },
+    "concurrency": {
+        "group": "key name lock mutex",
+        "limit": "max count slots size max_parallel max_runs concurrency max_concurrency",
+        "on_conflict": "cancel-in-progress cancel_in_progress strategy policy behavior behaviour on_limit overlap",
     },
     "step": {
         "when": "if condition only_if run_if only rules conditions",

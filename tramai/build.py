@@ -12,6 +12,7 @@ import msgspec
 from . import duration, expression, kinds
 from ._strict import Unbuildable, agree, meet_schema
 from .attached import PromptFile
+from .concurrency import Concurrency
 from .definition import NAME, Asking, Common, Limits, SecretSource, StateSpec, Workflow, bounded, opaque
 from .duration import Duration
 from .errors import Pointer
@@ -35,7 +36,7 @@ SECTIONS: dict[str, Any] = {
     "state": StateSpec,
     "outputs": Value,
 }
-WHOLE: dict[str, Any] = {"permits": Permits, "schedules": tuple[Schedule, ...]}
+WHOLE: dict[str, Any] = {"permits": Permits, "concurrency": Concurrency, "schedules": tuple[Schedule, ...]}
 """Sections that are converted in one piece."""
 COMMON = frozenset(Common.__struct_encode_fields__)
 ASKING = frozenset(Asking.__struct_encode_fields__)

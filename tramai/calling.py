@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from .codec import Json, encode, sha256
-from .errors import BugError, InvalidInput, LeaseHeld, OutcomeUnknown, SecretMissing
+from .errors import BugError, GroupFull, InvalidInput, LeaseHeld, OutcomeUnknown, SecretMissing
 from .inputs import bind
 from .interrupt import Interrupt
 from .meter import Meter, Used
@@ -128,6 +128,8 @@ async def _carried(host: StoreHost, ctx: StepContext, order: Order) -> tuple[Res
         return await ctx.blocking(lambda: children.carry(order))
     except SecretMissing as missing:
         raise StepError("refused", missing.message, hint=missing.hint) from missing
+    except GroupFull as full:
+        raise StepError("refused", full.message, hint=full.hint) from full
     except LeaseHeld as held:
         what = f"the called run {order.run_id} is carried out by another runner: {held.message}"
         raise StepError("refused", what, hint="resume this run when that one is over") from held

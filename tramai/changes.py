@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .diff import Difference
 
 _PART = re.compile(r'(?<!@)(?<![a-z0-9_])([a-z][a-z0-9_]*)(?:@[0-9]+)?(?:\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\])?\.?')
-_FREE = ("version", "limits", "outputs", "env", "secrets", "state")
+_FREE = ("version", "limits", "concurrency", "outputs", "env", "secrets", "state")
 """Keys of a workflow that a run may take over while it is under way."""
 
 

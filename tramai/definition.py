@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from . import size
+from .concurrency import Concurrency
 from .duration import Duration
 from .errors import Pointer
 from .expression import Condition, Template, Value
@@ -150,6 +151,9 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     limits: Annotated[Limits, Meta(description="When a run is stopped.")] = Limits()
     permits: Annotated[
         Permits | None, Meta(description="All that a run may reach: once this is there, nothing else is permitted.")
+    ] = None
+    concurrency: Annotated[
+        Concurrency | None, Meta(description="Which runs are not carried out at the same time.")
     ] = None
     schedules: Annotated[tuple[Schedule, ...], Meta(description="When runs start by themselves.")] = ()
     state: Annotated[dict[str, StateSpec], Meta(description="Values that steps share and replace.")] = {}

@@ -23,7 +23,7 @@ from .redact import Redactor
 from .results import CALLED, Options, Result, exit_status, user
 from .session import Session
 from .standing import compare, new_id, nothing_to_do, outcome_unknown, restore, standing, waits_for_somebody
-from .store import Holder, Lease, NewRun, Note, Record, Run, Status, Store
+from .store import Group, Holder, Lease, NewRun, Note, Record, Run, Status, Store
 
 if TYPE_CHECKING:
     pass
@@ -64,6 +64,7 @@ def run(
     secrets = _secrets(plan, options, cwd)
     given = Redactor(secrets.values()).json(encode(dict(inputs)))
     caps.check_inputs(plan.workflow.limits, inputs, given)
+    group = _group(plan, inputs, secrets)
     new = NewRun(
         run_id=options.run_id or new_id(clock),
         definition=plan.definition(),
@@ -73,6 +74,7 @@ def run(
         started_by=options.started_by or user(),
         start_key=options.start_key,
         labels=options.labels,
+        group=group,
     )
     sent = time.monotonic()
     holder = Holder.here()
@@ -180,7 +182,8 @@ def rerun(
         by=options.started_by or user(),
         now=clock.now(),
     )
-    new = replace(new, run=replace(new.run, inputs=redactor.json(new.run.inputs)))
+    group = _group(plan, decode(new.run.inputs), secrets)
+    new = replace(new, run=replace(new.run, inputs=redactor.json(new.run.inputs), group=group))
     caps.check_inputs(plan.workflow.limits, decode(new.run.inputs), new.run.inputs)
     try:
         portable(store, "adopt").adopt(new)
@@ -340,6 +343,15 @@ def _secrets(plan: Plan, options: Options, base: str) -> Mapping[str, str]:
     if options.secrets is not None:
         return options.secrets
     return secret.resolve(plan.workflow.secrets, base=base)
+
+
+def _group(plan: Plan, inputs: Mapping[str, Json], secrets: Mapping[str, str]) -> Group | None:
+    """The group of a new run. What there is about groups is imported only for those who have one."""
+    if plan.workflow.concurrency is None:
+        return None
+    from .queueing import group_of
+
+    return group_of(plan, inputs, Redactor(secrets.values()))
 
 
 def _claimed(audience: Audience, lease: Lease) -> None:

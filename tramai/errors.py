@@ -238,6 +238,20 @@ class NotInThatState(TramaiError):
     exit_status = 5
 
 
+class GroupFull(TramaiError):
+    """the group '{group}' has no place ({limit} at a time): before this run comes {held}"""
+
+    code = "TRM450"
+    exit_status = 5
+
+
+class UnfitGroup(TramaiError):
+    """the name of the group of this run {what}"""
+
+    code = "TRM451"
+    exit_status = 2
+
+
 class StoreUnavailable(Fault):
     """the store cannot be used: {what}"""
 

@@ -24,6 +24,23 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run.started"):
     file: str | None = None
 
 
+class Held(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A run that comes before another one of its group; `owner` carries it out or waits for it."""
+
+    run_id: str
+    workflow: str
+    owner: str | None = None
+
+
+class RunQueued(Event, frozen=True, kw_only=True, tag="run.queued"):
+    """The run waits for a place in its group; told again whenever others come before it."""
+
+    run_id: str
+    group: str
+    limit: int
+    before: tuple[Held, ...]
+
+
 class StepStarted(Event, frozen=True, kw_only=True, tag="step.started"):
     """An attempt of a step begins."""
 

@@ -49,6 +49,11 @@ def turn(run: Run, listed: Collection[str], others: Iterable[Run], *, within: Co
     return Turn(before=before, listed=changed)
 
 
+def in_line(run: Run, now: float) -> bool:
+    """Whether somebody has the lease of a run of a group, and waits for its place."""
+    return run.group is not None and not _inside(run) and rules.active(run.lease, now)
+
+
 def _entered(run: Run, now: float) -> Run:
     return replace(rules.going_on(run), revision=run.revision + 1, updated=now)
 

@@ -167,7 +167,7 @@ def restore(canonical: str, version: str = "1") -> Plan:
 
 def _workflow(workflow: Workflow) -> dict[str, Json]:
     made: dict[str, Json] = {"tramai": workflow.tramai, "name": workflow.name, "limits": plain(workflow.limits)}
-    for name in ("inputs", "secrets", "env", "permits", "schedules", "state", "outputs"):
+    for name in ("inputs", "secrets", "env", "permits", "concurrency", "schedules", "state", "outputs"):
         section = getattr(workflow, name)
         if section or (name == "permits" and section is not None):
             made[name] = plain(section)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from . import faults, recovery
+from . import faults, given, recovery
 from .audience import Audience
 from .calling import Children, open_calls
 from .clock import Clock
@@ -17,7 +17,6 @@ from .codec import Json, decode, encode
 from .driver import Driver, Interrupted, Loop, Straight
 from .errors import LeaseLost
 from .event import Event, RunFinished, RunStarted
-from .expression import ExpressionError, render_text
 from .host import StoreHost
 from .interpreter import Ended, Interpreter
 from .interrupt import Interrupt
@@ -97,15 +96,8 @@ class Session:
         self.journal.tokens, self.journal.cost = run.tokens, run.cost_usd
         order = options.order
         self.meter = Meter(plan.workflow.limits, self.journal, order.meter if order is not None else None)
-        self.keeper = Keeper(
-            store,
-            lease,
-            ttl=options.lease,
-            sent=sent,
-            interrupt=self.interrupt,
-            now=clock.now,
-            audience=audience,
-        )
+        beat = {"ttl": options.lease, "sent": sent}
+        self.keeper = Keeper(store, lease, **beat, interrupt=self.interrupt, now=clock.now, audience=audience)
         self.base = base
         self.change = Change(now=clock.now(), retry_base=base)
 
@@ -121,16 +113,13 @@ class Session:
         began = time.monotonic()
         driver = self._driver()
         try:
-            host = self._host(driver, began)
             if self.plan.spawns:
                 self._guard_children(resumed=resumed)
             self.keeper.start()
-            self.meter.enter(self.options.order.counted if self.options.order is not None else (0, 0, 0.0))
-            ended = self._walk(driver, host, resumed=resumed)
+            ended = self._in_line(resumed=resumed) or self._carried(driver, resumed=resumed)
         except BaseException as error:  # noqa: BLE001 - the edge of the engine
             raise self._fault(error) from None
         finally:
-            self.meter.leave()
             self.keeper.stop()
         finished = RunFinished(
             run_id=ended.run_id,
@@ -144,9 +133,47 @@ class Session:
         self.audience.tell(finished)
         return ended
 
+    def _in_line(self, *, resumed: bool) -> Result | None:
+        """Say that the run begins or goes on, and come to its place if it has a group; how it stands without one."""
+        line, begun = None, resumed and bool(self.records)
+        if self.before.group is not None and not (self.cancelling or self.before.cancel_requested):
+            from .queueing import Line
+
+            rule = self.plan.workflow.concurrency
+            watched = self.audience, self.clock, self.interrupt
+            line = Line(self.store, self.before, self.journal, rule, *watched, begun=begun)
+            line.begin()
+        self.audience.tell(self._started(resumed))
+        try:
+            full = line.wait() if line is not None else None
+        except Interrupted as stop:
+            return self._left(stop.reason, begun)
+        except LeaseLost:
+            return self._stopped("lease_lost")
+        if full is None:
+            return None
+        return msgspec.structs.replace(self._end("cancelled", error=full.error), exit_status=full.exit_status)
+
+    def _left(self, reason: str, begun: bool) -> Result:
+        """The end of a claim that had no place yet: the run stands as it stood before."""
+        if reason == "cancelled" and begun:
+            return self._stopped(self._tidy())
+        if reason in ("cancelled", "lease_lost"):
+            return self._stopped(reason)
+        self.journal.note("run.interrupted")
+        self.journal.write(Change(now=self.clock.now(), release=True))
+        return Result(run_id=self.before.run_id, status="interrupted", exit_status=exit_status("interrupted", None))
+
+    def _carried(self, driver: Driver, *, resumed: bool) -> Result:
+        host = self._host(driver, time.monotonic())
+        try:
+            self.meter.enter(self.options.order.counted if self.options.order is not None else (0, 0, 0.0))
+            return self._walk(driver, host, resumed=resumed)
+        finally:
+            self.meter.leave()
+
     def _walk(self, driver: Driver, host: StoreHost, *, resumed: bool) -> Result:
         try:
-            self.audience.tell(self._started(resumed))
             if self.cancelling or self.before.cancel_requested:
                 raise Interrupted("cancelled")
             if resumed:
@@ -250,7 +277,7 @@ class Session:
             hurry=self.hurry,
             audience=self.audience,
             redactor=self.redactor,
-            env=self._env(),
+            env=given.env(self.plan, self._names()) if self.plan.workflow.env else {},
             logs=os.path.join(self.options.logs, self.before.run_id) if self.options.logs else None,
             wait=self.options.wait,
             asks=self.options.answer is not None,
@@ -261,29 +288,7 @@ class Session:
         )
 
     def _names(self) -> dict[str, Any]:
-        run = self.before
-        return {
-            "inputs": decode(run.inputs),
-            "secrets": self.secrets,
-            "run": {
-                "id": run.run_id,
-                "workflow": run.workflow,
-                "version": run.version,
-                "attempt": self.journal.lease.fence,
-                "started_at": run.created,
-                "started_by": run.started_by,
-            },
-        }
-
-    def _env(self) -> dict[str, str]:
-        if not self.plan.workflow.env:
-            return {}
-        names = self._names()
-        try:
-            return {name: render_text(value, names) for name, value in self.plan.workflow.env.items()}
-        except ExpressionError as error:
-            failed = StepFailed(path="env", reason=str(error), error={"type": "expression", "message": str(error)})
-            raise failed from error
+        return given.names(self.before, self.secrets, attempt=self.journal.lease.fence)
 
     def _scope(self, host: StoreHost) -> dict[str, Any]:
         return {**self._names(), "env": host.env, "state": self.journal.state}

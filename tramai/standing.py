@@ -21,6 +21,8 @@ _BY_OPERATORS = (
     "run.rerun_of", "run.arriving", "run.arrived", "run.copied", "cancel.requested", "step.resolved", "gate.decided",
 )  # fmt: skip
 """Events that are no sign of a runner."""
+_BEGIN = ("run.resumed", "run.entered")
+"""Events after which a run runs: somebody goes on with it, or it has the place that it waited for."""
 
 
 def restore(store: Store, run: Run) -> Plan:
@@ -106,9 +108,8 @@ def ran_before(store: Store, run: Run, records: Sequence[Record]) -> float:
     if not records:
         return 0.0
     marks: list[tuple[float, bool]] = [(run.created, True)]
-    marks += [
-        (note.at, note.type == "run.resumed") for note in store.notes(run.run_id) if note.type not in _BY_OPERATORS
-    ]
+    notes = (note for note in store.notes(run.run_id) if note.type not in _BY_OPERATORS)
+    marks += [(note.at, note.type in _BEGIN) for note in notes]
     marks += [(record.at, False) for record in records if record.at >= run.created]
     total, start, last = 0.0, run.created, run.created
     for at, begins in sorted(marks):

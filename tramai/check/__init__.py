@@ -8,6 +8,7 @@ from ..definition import Workflow
 from ..errors import Problem
 from . import (
     calls,
+    concurrency,
     empty,
     foreign,
     ids,
@@ -38,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     texts.syntax,
     texts.never_templated,
     foreign.templates,
+    concurrency.group,
     references.names,
     references.outputs,
     secrets.sources,

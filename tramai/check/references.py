@@ -55,6 +55,8 @@ def names(scene: Scene) -> Iterator[Problem]:
                 misread = "TRM202", f"this is `{_dotted(use)}` minus `{_dotted(following.use)}`", following.use.hint
             if misread is not None:
                 use, found, subtracted = whole, misread, following
+        if found is not None and read.field.area == "concurrency" and scene.is_blamed(read.at, use.start, use.end):
+            continue  # it could not be read there anyway
         if found is not None and found[0] == "TRM205" and scene.is_blamed(read.at, 0, len(_text(read))):
             continue  # what is unreadable there may have been about just this
         if found is not None:

@@ -158,6 +158,8 @@ class Scene:
             for name, thing in getattr(self.workflow, area).items():
                 if thing is not None:
                     yield Field(thing, (area, name), area, "", None, ("steps",))
+        if self.workflow.concurrency is not None:
+            yield Field(self.workflow.concurrency.group, ("concurrency", "group"), "concurrency", "", None, ("steps",))
         for index, clause in enumerate(self.workflow.catch):
             for name, handler in (("when", clause.when), ("output", clause.output)):
                 if handler is not None:

@@ -25,6 +25,8 @@ def sinks(scene: Scene) -> Iterator[Problem]:
     }
     for read in scene.reads:
         use, field = read.use, read.field
+        if field.area == "concurrency":
+            continue  # nothing of the kind is known there, secret or not
         if use.path[0] not in ("secrets", "env") or len(use.path) < 2 or _is_sink(field):
             continue
         name = use.path[1]

@@ -90,6 +90,13 @@ class Detached(Struct, frozen=True, kw_only=True):
     status: Literal["ready"] = "ready"
 
 
+class GroupView(Struct, frozen=True, kw_only=True):
+    """The group of a run: at most `limit` of those with this name are carried out at the same time."""
+
+    name: str
+    limit: int
+
+
 class Summary(Struct, frozen=True, kw_only=True):
     """One line of `list`. Times are epoch seconds."""
 
@@ -103,6 +110,8 @@ class Summary(Struct, frozen=True, kw_only=True):
     labels: list[str]
     rerun_of: Text = None
     stale: Annotated[bool, Meta(description="it counts as running and its runner is gone")] = False
+    group: GroupView | None = None
+    queued: Annotated[bool, Meta(description="somebody waits for its place in its group")] = False
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -180,6 +189,8 @@ class RunView(Struct, frozen=True, kw_only=True):
     step: Text
     rerun_of: Text = None
     stale: Annotated[bool, Meta(description="it counts as running and its runner is gone")] = False
+    group: GroupView | None = None
+    queued: Annotated[bool, Meta(description="somebody waits for its place in its group")] = False
     questions: Annotated[list[QuestionView], Meta(description="what gates wait with")] = []
     steps: list[StepView]
     events: list[Happening]
@@ -319,7 +330,7 @@ class Version(Struct, frozen=True, kw_only=True):
 
 
 Event = (
-    event.RunStarted | event.StepStarted | event.StepFinished | event.StepRetrying | event.GateAsked
+    event.RunStarted | event.RunQueued | event.StepStarted | event.StepFinished | event.StepRetrying | event.GateAsked
     | event.GateDecided | event.RunFinished
 )  # fmt: skip
 DOCUMENTS = (

@@ -25,7 +25,13 @@ TAIL = 20
 """Lines of a failed step's output that are shown."""
 LONGEST = 1000
 """Characters of such a line; the log has the rest."""
-_CODES = {"limit": "TRM402", "unknown_outcome": "TRM505", "rejected": "TRM403", "lease_lost": "TRM503"}
+_CODES = {
+    "limit": "TRM402",
+    "unknown_outcome": "TRM505",
+    "rejected": "TRM403",
+    "lease_lost": "TRM503",
+    "group_full": "TRM450",
+}
 
 
 def show(session: Session, finished: RunFinished, tally: Tally, plan: Plan | None, store: Store) -> None:
@@ -36,7 +42,9 @@ def show(session: Session, finished: RunFinished, tally: Tally, plan: Plan | Non
             session.out.line(line)
         session.note(_summary(session, finished, tally, plan))
         return
-    if finished.error is not None and finished.status in ("failed", "blocked", "interrupted"):
+    if finished.error is not None and (
+        finished.status in ("failed", "blocked", "interrupted") or finished.error.get("type") == "group_full"
+    ):
         for line in failure(session, finished, tally, plan, store):
             session.err.line(line)
     session.note(_summary(session, finished, tally, plan))
@@ -141,6 +149,8 @@ def _summary(session: Session, finished: RunFinished, tally: Tally, plan: Plan |
             said += f", {len(tally.done)} of {len(plan.workflow.steps)} steps done"
     elif finished.status == "completed":
         said += " already, nothing ran"
+    if finished.status == "cancelled" and finished.error is not None and finished.error.get("group"):
+        said += f": {safe(str(finished.error.get('message')))}"
     if finished.status in ("sleeping", "waiting", "blocked", "interrupted", "failed"):
         said += ". The run is saved."
     return said

@@ -7,7 +7,17 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ..event import Event, GateAsked, RunFinished, RunStarted, StepFinished, StepOutput, StepRetrying, StepStarted
+from ..event import (
+    Event,
+    GateAsked,
+    RunFinished,
+    RunQueued,
+    RunStarted,
+    StepFinished,
+    StepOutput,
+    StepRetrying,
+    StepStarted,
+)
 from ._clockface import took
 from ._glyphs import glyph
 from ._rows import Rows
@@ -63,6 +73,8 @@ class Live:
             return [self._rows.retrying(event)]
         if isinstance(event, RunStarted):
             return [self._rows.run(event)]
+        if isinstance(event, RunQueued):
+            return [self._rows.queued(event)]
         if isinstance(event, RunFinished):
             return [
                 self._rows.suspended(event, step, self._tally.questions.get(step.path)) for step in self._tally.leaves()

@@ -6,7 +6,17 @@ import threading
 import time
 from collections.abc import Sequence
 
-from ..event import Event, GateAsked, RunFinished, RunStarted, StepFinished, StepOutput, StepRetrying, StepStarted
+from ..event import (
+    Event,
+    GateAsked,
+    RunFinished,
+    RunQueued,
+    RunStarted,
+    StepFinished,
+    StepOutput,
+    StepRetrying,
+    StepStarted,
+)
 from ._rows import Rows
 from ._tally import Tally
 from ._terminal import Terminal
@@ -63,6 +73,8 @@ class Plain:
             return [self._rows.retrying(event)]
         if isinstance(event, RunStarted):
             return [self._rows.run(event)]
+        if isinstance(event, RunQueued):
+            return [self._rows.queued(event)]
         if isinstance(event, RunFinished):
             return [
                 self._rows.suspended(event, step, self._tally.questions.get(step.path)) for step in self._tally.leaves()

@@ -67,6 +67,14 @@ class PlannedPermits(Struct, frozen=True, kw_only=True):
     missing: Annotated[list[list[str]], Meta(description="pairs of a kind and a name that `permits` does not cover")]
 
 
+class PlannedConcurrency(Struct, frozen=True, kw_only=True):
+    """Of the runs of one group at most `limit` are carried out at once; `on_conflict` is what a new one does then."""
+
+    group: Annotated[str, Meta(description="its name, with these inputs; as written, if inputs are missing")]
+    limit: int
+    on_conflict: str
+
+
 class Plan(Struct, frozen=True, kw_only=True):
     """What a run would do."""
 
@@ -80,6 +88,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     limits: dict[str, Any] = {}
     executions: PlannedExecutions | None = None
     permits: PlannedPermits | None = None
+    concurrency: PlannedConcurrency | None = None
     steps: list[PlannedStep]
     catch: Annotated[list[PlannedBlock], Meta(description="blocks of the workflow's own `catch`")] = []
     last: Annotated[list[PlannedStep], Meta(description="the steps of `finally`")] = []

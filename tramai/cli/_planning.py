@@ -13,7 +13,7 @@ from ..expression import Condition, ExpressionError, Template, Text, Value, eval
 from ..plan import Plan, of
 from ..step import Block, Control, Node, Step
 from ..target import Target
-from ._plan_documents import PlannedBlock, PlannedExecutions, PlannedPermits, PlannedStep
+from ._plan_documents import PlannedBlock, PlannedConcurrency, PlannedExecutions, PlannedPermits, PlannedStep
 
 LONGEST = 80
 
@@ -229,6 +229,17 @@ def _most(step: PlannedStep) -> int | None:
 def _sum(counts: Iterable[int | None]) -> int | None:
     found = list(counts)
     return None if None in found else sum(count or 0 for count in found)
+
+
+def concurrency(made: Plan, bound: dict[str, Any]) -> PlannedConcurrency | None:
+    """The group that a run with these inputs would be in."""
+    rule = made.workflow.concurrency
+    if rule is None:
+        return None
+    name = rule.group.text
+    with contextlib.suppress(ExpressionError):
+        name = render_text(rule.group, {"inputs": bound, "run": {"workflow": made.workflow.name}})
+    return PlannedConcurrency(group=name, limit=rule.limit, on_conflict=rule.on_conflict)
 
 
 def limits(made: Plan) -> dict[str, Any]:

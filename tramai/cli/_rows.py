@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ..event import GateAsked, RunFinished, RunStarted, StepFinished, StepRetrying, StepStarted
+from ..event import GateAsked, RunFinished, RunQueued, RunStarted, StepFinished, StepRetrying, StepStarted
 from ._advice import short
 from ._clockface import took, until
 from ._glyphs import glyph, word
@@ -30,6 +30,15 @@ class Rows:
         head = f"run {paint(safe(short(event.run_id)), 'bold')}  {safe(event.workflow)} v{safe(event.version)}"
         tail = paint(f"(tramai show {safe(short(event.run_id))})", "dim")
         return f"{head}  digest {digest}{again}   {tail}"
+
+    def queued(self, event: RunQueued) -> str:
+        """The run waits for others of its group."""
+        first, *others = event.before
+        who = f"run {short(first.run_id)} of {first.workflow}" + (f" ({first.owner})" if first.owner else "")
+        more = f" and {len(others)} more" if others else ""
+        room = "one at a time" if event.limit == 1 else f"{event.limit} at a time"
+        said = self.terminal.paint(f"waits in the group '{safe(event.group)}', {room}", "yellow")
+        return f"  {said}: before it {safe(who)}{more}"
 
     def started(self, event: StepStarted) -> str:
         """An attempt begins."""

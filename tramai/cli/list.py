@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .. import places
 from ..store import Run, Status
 from ._advice import short
 from ._clockface import stamp, took
@@ -76,7 +77,7 @@ def _stands(run: Run) -> str:
 
 
 def _summary(run: Run) -> Summary:
-    from ._documents import Summary
+    from ._documents import GroupView, Summary
 
     return Summary(
         run_id=run.run_id,
@@ -89,6 +90,8 @@ def _summary(run: Run) -> Summary:
         labels=[*run.labels],
         rerun_of=run.rerun_of,
         stale=run.stale(time.time()),
+        group=GroupView(name=run.group.name, limit=run.group.limit) if run.group is not None else None,
+        queued=places.in_line(run, time.time()),
     )
 
 

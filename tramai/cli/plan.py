@@ -62,7 +62,7 @@ def show(session: Session, file: str, pairs: tuple[str, ...], inputs_file: str |
 def _planned(made: Plan, bound: dict[str, Any], file: str) -> _plan_documents.Plan:
     """The document."""
     from . import _plan_documents
-    from ._planning import Planner, executions, limits, permits
+    from ._planning import Planner, concurrency, executions, limits, permits
 
     planner = Planner(made, bound)
     flow = made.workflow
@@ -82,6 +82,7 @@ def _planned(made: Plan, bound: dict[str, Any], file: str) -> _plan_documents.Pl
         limits=limits(made),
         executions=executions(made, [*steps, *last]),
         permits=permits(made),
+        concurrency=concurrency(made, bound),
         steps=steps,
         catch=[block for block in others if block.label != "finally"],
         last=last,
@@ -126,9 +127,19 @@ def _text(session: Session, made: Plan, planned: _plan_documents.Plan) -> list[s
     for head, kind, replay, effect in rows:
         lines.append(f"{pad(head, width)}  {kind:<9} {replay:<15} {effect}".rstrip())
     lines += _permits(planned)
+    lines += _group(planned)
     lines.append(_count(planned))
     lines.append("nothing was done; `tramai run` does it")
     return lines
+
+
+def _group(planned: _plan_documents.Plan) -> Iterator[str]:
+    """The group, and what a run does that finds no place there."""
+    found = planned.concurrency
+    if found is not None:
+        then = {"queue": "waits", "skip": "is skipped", "cancel_running": "cancels the older ones", "fail": "fails"}
+        room = f"{found.limit} at a time; one more {then[found.on_conflict]}"
+        yield f"runs of the group '{safe(found.group)}': {room}"
 
 
 def _permits(planned: _plan_documents.Plan) -> Iterator[str]:

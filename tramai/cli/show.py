@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .. import places
 from ..errors import TramaiError
 from ..store import Run, Store
 from ._advice import short
@@ -49,7 +50,7 @@ def view_of(store: Store, run: Run) -> RunView:
     """A run as its document shows it."""
     from .. import deciding
     from . import _fold, _questions
-    from ._documents import RunView
+    from ._documents import GroupView, RunView
     from ._standing import Standing
 
     standing = Standing(run, time.time())
@@ -76,6 +77,8 @@ def view_of(store: Store, run: Run) -> RunView:
         step=run.step,
         rerun_of=run.rerun_of,
         stale=standing.word != run.status.value,
+        group=GroupView(name=run.group.name, limit=run.group.limit) if run.group is not None else None,
+        queued=places.in_line(run, time.time()),
         questions=_questions.of(deciding.opened(records, notes)) if not run.status.terminal else [],
         steps=_fold.steps(records, standing),
         events=_fold.events(notes),
@@ -146,7 +149,10 @@ def _header(view: RunView, verbose: bool) -> list[tuple[str, str]]:
         found.append(("labels", safe(", ".join(view.labels))))
     if view.rerun_of:
         found.append(("rerun of", safe(short(view.rerun_of))))
-    if view.owner and view.status == "running":
+    if view.group is not None:
+        waits = ", waits for a place" if view.queued else ""
+        found.append(("group", f"{safe(view.group.name)}, {view.group.limit} at a time{waits}"))
+    if view.owner and (view.status == "running" or view.queued):
         gone = ", which is gone" if view.stale else ""
         found.append(("owner", safe(view.owner) + gone))
     if view.wake_at is not None:
@@ -156,7 +162,7 @@ def _header(view: RunView, verbose: bool) -> list[tuple[str, str]]:
         ("is in", safe(str(event.data["to"]))) for event in view.events if event.type == "run.moved" and event.data
     ]
     found += [("next", safe(command)) for command in _decisions(view)]
-    if view.stale or view.status in ("failed", "sleeping", "waiting", "ready", "arriving"):
+    if view.stale or (view.status in ("failed", "sleeping", "waiting", "ready", "arriving") and not view.queued):
         found.append(("next", f"tramai resume {safe(run)}"))
     for step in view.steps if view.status == "blocked" else []:
         if step.status == "unknown":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from .. import deciding, recovery
+from .. import deciding, places, recovery
 from ..errors import TramaiError
 from ..store import Run, Status, Store
 from . import _questions
@@ -40,7 +40,7 @@ _STORED = {
     "failed": (Status.FAILED,),
     "interrupted": (Status.READY, Status.RUNNING),
     "sleeping": (Status.SLEEPING,),
-    "running": (Status.RUNNING,),
+    "running": (Status.RUNNING, Status.READY),
 }
 
 
@@ -96,6 +96,8 @@ def gather(store: Store, limit: int, workflow: str | None = None) -> Matters:
 
 
 def _belongs(name: str, run: Run, now: float) -> bool:
+    if run.status is Status.READY:  # one that waits for its place in its group is carried, too
+        return places.in_line(run, now) is (name == "running")
     if run.status is not Status.RUNNING:
         return True
     return run.stale(now) is (name == "interrupted")
