@@ -85,6 +85,11 @@ class _Builder:
         self.canonical = canonical
         self.lenient = lenient
         self.broken = broken
+        # By place, the keys below it that are broken or hold what is: one look for each step, however many are.
+        self.keys_broken: dict[Pointer, set[str | int]] = {}
+        for place in broken:
+            for depth, key in enumerate(place):
+                self.keys_broken.setdefault(place[:depth], set()).add(key)
         # Blocks that a verb's settings hold are made empty and filled when their place is known.
         self.waiting: dict[int, list[Any]] = {}
         self.defaults: Mapping[str, Any] = {}
@@ -232,8 +237,7 @@ class _Builder:
 
         A verb with broken settings stays broken: what its own check would say of the rest would only be an echo.
         """
-        depth = len(at)
-        broken = {place[depth] for place in self.broken if len(place) > depth and place[:depth] == at}
+        broken = self.keys_broken.get(at, set())
         if not isinstance(raw, dict) or "id" in broken or broken & verbs():
             return opaque(raw, at)
         try:

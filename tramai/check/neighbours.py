@@ -30,29 +30,21 @@ def apart(scene: Scene) -> Iterator[Problem]:
 
 def _blocks(scene: Scene) -> Iterator[Block]:
     yield scene.workflow.steps
-    seen: set[tuple[object, ...]] = set()
     for entry in scene.entries:
-        for link in entry.chain[-1:]:
-            key = (*link.container.at, *link.block)
-            if key not in seen and link.container.verb not in ("foreach", "repeat"):
-                seen.add(key)
-                yield from (inner for at, _, inner in _inner(link.container) if at == link.block)
-
-
-def _inner(node: Node) -> tuple[tuple[object, str, Block], ...]:
-    blocks = getattr(node.step, "blocks", None)
-    return blocks() if blocks is not None else ()
+        if entry.node.verb not in ("foreach", "repeat"):
+            yield from (inner for _, _, inner in entry.node.blocks())
 
 
 def _rows(block: Block, reads: dict[str, set[str]]) -> Iterator[list[Node]]:
-    row: list[Node] = []
+    row: dict[str, Node] = {}
     for node in (*block, None):
-        if node is not None and _is_question(node) and not reads.get(node.id, set()) & {"*", *(one.id for one in row)}:
-            row.append(node)
+        asks = node is not None and _is_question(node)
+        if asks and not any(name == "*" or name in row for name in reads.get(node.id, ())):
+            row[node.id] = node
             continue
         if len(row) >= _FEW:
-            yield row
-        row = [node] if node is not None and _is_question(node) else []
+            yield list(row.values())
+        row = {node.id: node} if asks else {}
 
 
 def _is_question(node: Node) -> bool:
