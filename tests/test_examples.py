@@ -305,6 +305,17 @@ def test_http_health_does_not_reach_into_this_machine_by_itself(tramai: Tramai) 
     assert ran.last["error"]["type"] == "refused"
 
 
+def test_mcp_time_asks_a_server_that_is_started_for_it(tramai: Tramai, tmp_path: Path) -> None:
+    pytest.importorskip("httpx2", reason="the extra is not installed: pip install 'tramai[mcp]'")
+    program = tmp_path / "bin" / "mcp-server-time"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {ROOT / 'tests' / 'mcp_server.py'}\n")
+    program.chmod(0o755)
+    tramai.env["PATH"] = f"{program.parent}:{tramai.env['PATH']}"
+    ran = tramai("run", str(EXAMPLES / "mcp_time.yaml"), "-i", "zone=Asia/Tokyo")
+    assert ran.outputs == {"zone": "Asia/Tokyo", "time": "2026-03-29T03:00:00+02:00"}
+
+
 def test_shell_runs_children_in_every_way(tramai: Tramai) -> None:
     text = 'it\'s "quoted", $(harmless) and 100% safe'
     assert tramai("run", str(EXAMPLES / "shell.yaml")).outputs == {

@@ -51,6 +51,10 @@ class Permits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Whether a script may be run."""
         return any(name in self.shell for name in SHELLS)
 
+    def server(self, name: str) -> bool:
+        """Whether an MCP server may be asked, by its program or host."""
+        return name in self.mcp
+
     def host(self, name: str) -> bool:
         """Whether a host may be asked."""
         return host_allowed(name, self.http)
@@ -82,6 +86,14 @@ def guard_program(ctx: Context, program: str | None) -> None:
             ctx.signal("security.command_denied", policy="permits", command_digest=sha256(name)[:16])
             what = f"the program {name}" if program is not None else "a script"
             raise StepError("refused", f"{what} is not permitted", hint=_add("shell", name))
+
+
+def guard_server(ctx: Context, name: str) -> None:
+    """Refuse an MCP server, by its program or host, before it is started or asked."""
+    for permits in ctx.permits:
+        if not permits.server(name):
+            ctx.signal("security.server_denied", policy="permits", server_digest=sha256(name)[:16])
+            raise StepError("refused", f"the MCP server {name} is not permitted", hint=_add("mcp", name))
 
 
 def guard_host(ctx_permits: Iterable[Permits], host: str) -> None:

@@ -56,8 +56,12 @@ NAMES: dict[str, tuple[str, ...]] = {
     "ai.reasked": (*STEP, "asked", "problems"),
     "ai.completed": (*STEP, "asked", "finish_reason", "response_bytes", "input_tokens", "output_tokens"),
     "ai.failed": (*STEP, "error_type"),
+    "mcp.started": (*STEP, "transport", "tool_digest"),
+    "mcp.completed": (*STEP, "pieces", "text_bytes"),
+    "mcp.failed": (*STEP, "error_type"),
     "security.command_denied": (*STEP, "policy", "command_digest"),
     "security.request_denied": (*STEP, "method"),
+    "security.server_denied": (*STEP, "policy", "server_digest"),
 }
 """Every signal, without the prefix, and the attributes it has besides `run_id`."""
 

@@ -114,6 +114,11 @@ def _names(path: str) -> set[str] | None:
 def _extras(scene: Scene) -> Iterator[Problem]:
     told: set[str] = set()
     for entry in scene.running:
+        if entry.node.verb == "mcp" and "mcp" not in told and not (_installed("mcp") and _installed("httpx2")):
+            told.add("mcp")
+            message = "an mcp step needs the extra `mcp`, which is not installed here"
+            where = (*entry.node.at, "mcp")
+            yield scene.problem("TRM392", message, where, hint="pip install 'tramai[mcp]'", severity="warning")
         model = getattr(entry.node.step, "model", None)
         if entry.node.verb != "ai" or model is None or "${{" in model.text:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -75,6 +76,20 @@ def everything(ear: Ear, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     gates(ear)
     takeovers(ear)
     stopped(ear)
+    servers(ear)
+
+
+def servers(ear: Ear) -> None:
+    """Calls of tools that succeed, fail, and are not permitted."""
+    pytest.importorskip("httpx2", reason="the extra is not installed: pip install 'tramai[mcp]'")
+    program = str(Path(__file__).parents[1] / "mcp_server.py")
+    for tool in ("echo", "boom"):
+        settings = {"tool": tool, "arguments": {"text": CANARY}}
+        step = {"id": "call", "mcp": {"server": {"command": [sys.executable, program, CANARY]}, **settings}}
+        run(Memory(), make([step]), observers=[ear])
+    hidden = {"id": "call", "mcp": {"server": {"command": ["${{ inputs.data }}"]}, "tool": "t"}}
+    top = {"inputs": {"data": {"type": "string"}}, "permits": {"mcp": [CANARY]}}
+    run(Memory(), make([hidden], **top), {"data": f"{CANARY}-server"}, observers=[ear])
 
 
 def runs(ear: Ear, url: str) -> None:

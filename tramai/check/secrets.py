@@ -44,7 +44,8 @@ def _is_sink(field: Field) -> bool:
     if field.entry is None:
         return field.area == "env"
     node = field.entry.node
-    return field.area == node.verb and field.name in node.step.sinks
+    inside = ".".join(str(part) for part in field.pointer[len(node.at) + 1 :][:2])
+    return field.area == node.verb and (field.name in node.step.sinks or inside in node.step.sinks)
 
 
 def _spell(field: Field) -> str:

@@ -1,0 +1,77 @@
+"""What an `mcp` step has at the other end: a way to a server, and what went wrong on it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..codec import Json
+from ..permits import guard_server
+from ..running import Context
+from ..step import StepError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from .mcp import Server
+
+
+class Link(Protocol):
+    """A way to one server."""
+
+    transport_name: str
+    """`stdio` or `http`."""
+    broken: asyncio.Future[StepError]
+    """Set when there is no use in waiting any longer."""
+
+    async def open(self) -> None:
+        """Reach for the server; StepError when that cannot be."""
+        ...
+
+    def transport(self) -> AbstractAsyncContextManager[Any]:
+        """What the library sends and receives by."""
+        ...
+
+    async def explained(self, error: BaseException | None, stage: str) -> StepError:
+        """Why a session ended with this error."""
+        ...
+
+    def details(self) -> dict[str, Json]:
+        """What is known of the server, for the `error` record."""
+        ...
+
+    def hang_up(self) -> None:
+        """Say at once, without waiting, that nothing more is wanted."""
+        ...
+
+    async def part(self, patience: float) -> None:
+        """Be done with the server: it has `patience` seconds to end by itself."""
+        ...
+
+    async def abandon(self) -> None:
+        """The attempt is cancelled: the server has to end now."""
+        ...
+
+
+def need_library() -> None:
+    """StepError, before anything is done, where the library is not installed. It is not loaded here."""
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None or find_spec("httpx2") is None:  # mcp 1.x comes without httpx2
+        what = "an mcp step needs the extra 'mcp' (the library mcp, 2.0 or newer)"
+        raise StepError("refused", what, hint="pip install 'tramai[mcp]'")
+
+
+def link_to(server: Server, ctx: Context, limit: int) -> Link:
+    """The link to a server, its settings rendered and permitted; nothing is started yet."""
+    if server.url is not None:
+        from ._mcp_http import Remote, rendered
+
+        return Remote(*rendered(server, ctx), limit=limit, ctx=ctx)
+    from ._child_env import environment
+    from ._mcp_stdio import Program
+
+    argv = [ctx.text(item) for item in server.command or ()]
+    guard_server(ctx, argv[0])
+    env = environment(ctx, {name: ctx.text(value) for name, value in server.env.items()})
+    return Program(argv, env, limit=limit, ctx=ctx)
