@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tramai import engine, inputs, plan, workflow
+from tramai.driver import Loop
 from tramai.interrupt import Interrupt
 from tramai.permits import Permits
 from tramai.step import Finding, Replay, StepError
@@ -257,6 +258,28 @@ def test_a_cancelled_step_ends_its_server(ctx: Context) -> None:
             await task
 
     asyncio.run(cancelled())
+
+
+def test_a_lost_lease_leaves_a_server_no_time(ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = Interrupt()
+    driver = Loop(stop)
+    monkeypatch.setattr(ctx, "blocking", lambda work, grace=60.0: driver.blocking(work, ctx.interrupt, grace))
+    times: list[float] = []
+
+    async def lost() -> None:
+        task = asyncio.ensure_future(result_of(mcp("sleep", ("stubborn",)), ctx))
+        while not alive(ctx.run_id):
+            await asyncio.sleep(0.02)
+        stop.set("lease_lost")
+        times.append(time.monotonic())
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        times.append(time.monotonic())
+
+    asyncio.run(lost())
+    assert ctx.interrupt.reason == "lease_lost"
+    assert times[1] - times[0] < 1.8
 
 
 FILE = """

@@ -139,8 +139,9 @@ class Program:
         self._end_input()
         if self._child is not None:
             self._child.cancel()
-        for _ in range(2):
-            await asyncio.sleep(0)
+        for _ in range(5):  # until the cancelled task has told the reason
+            if not self._stop.is_set:
+                await asyncio.sleep(0)
         self._stop.set("cancelled")
 
     def _end_input(self) -> None:
