@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..errors import CheckpointConflict, LeaseHeld, LeaseLost, NotFound, NotInThatState, StoreUnavailable
 from ..portable import Bundle, Portable, StartKeyTaken, Unsupported, counted, portable
-from ..store import Mark, Note, Run, RunExists, Status, Store
+from ..store import Group, Mark, Note, Run, RunExists, Status, Store
 from ._at_once import at_once
 from ._store_given import (
     AWKWARD,
@@ -55,7 +55,7 @@ class Whole(Given):
             revision=31, wake_at=5.5, outputs=LONG, error='"' + AWKWARD[:5] + "e" * 5000 + '"', step="a[1].b",
             started_by="me", start_key=AWKWARD, labels=("b", "a"), queue="q", priority=-2, cancel_requested=True,
             claims_without_progress=2, step_executions=7, tokens=10**12, cost_usd=0.25, retry_base=2, finished=None,
-            rerun_of="r0",
+            rerun_of="r0", group=Group(AWKWARD, 3),
         )  # fmt: skip
         records = (
             record(1, "a", Mark.DECIDED, value='"@x"', fence=1),
