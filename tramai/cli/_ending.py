@@ -160,7 +160,8 @@ def _ways_on(finished: RunFinished, tally: Tally) -> list[tuple[str, str]]:
     run = short(finished.run_id)
     if finished.status == "waiting":
         asked = tuple(tally.questions.values())
-        return [*(("approve", _approve(run, one, len(asked))) for one in asked), ("later", f"tramai resume {run}")]
+        ways = [("approve", _approve(run, one, len(asked))) for one in asked] or [("look", "tramai status")]
+        return [*ways, ("later", f"tramai resume {run}")]
     if finished.status == "sleeping":
         return [("later", f"tramai resume {run}")]
     if finished.status == "failed":

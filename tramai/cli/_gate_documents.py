@@ -66,6 +66,7 @@ class Matter(Struct, frozen=True, kw_only=True):
     wake_at: float | None = None
     questions: Annotated[list[QuestionView], Meta(description="of a run that waits")] = []
     unknown: Annotated[list[str], Meta(description="paths whose outcome is unknown, of a blocked run")] = []
+    called: Annotated[list[str], Meta(description="runs that it has called and that wait or sleep")] = []
     error: dict[str, Any] | None = None
     commands: Annotated[list[str], Meta(description="the next commands")] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +12,8 @@ import click
 import msgspec
 
 from .. import deciding, places, recovery
-from ..errors import TramaiError
+from ..calling import open_calls
+from ..errors import NotFound, TramaiError
 from ..store import Run, Status, Store
 from . import _questions
 from ._advice import short
@@ -124,9 +126,21 @@ def _matter(store: Store, name: str, run: Run, now: float) -> Matter:
 def _waiting(store: Store, run: Run, found: Matter, now: float) -> Matter:
     questions = _questions.of(deciding.look(store, run.run_id))
     commands = _questions.commands(run.run_id, questions, now)
-    if any(one.decision is not None or (one.deadline is not None and now >= one.deadline) for one in questions):
+    called = _called(store, run)
+    over = any(one.decision is not None or (one.deadline is not None and now >= one.deadline) for one in questions)
+    if over or not (questions or called):
         commands.append(f"tramai resume {short(run.run_id)}")
-    return _replaced(found, questions=questions, commands=commands)
+    return _replaced(found, questions=questions, called=called, commands=commands)
+
+
+def _called(store: Store, run: Run) -> list[str]:
+    """The runs it has called for which it still has to wait: they are listed themselves, with what to do."""
+    found = []
+    for run_id in open_calls(store.journal(run.run_id)):
+        with contextlib.suppress(NotFound):
+            if store.get(run_id).status in (Status.WAITING, Status.SLEEPING, Status.BLOCKED):
+                found.append(run_id)
+    return found
 
 
 def _blocked(store: Store, run: Run, found: Matter, now: float) -> Matter:
@@ -186,5 +200,7 @@ def _lines(session: Session, name: str, matter: Matter, now: float) -> Iterator[
     for question in matter.questions:
         yield f"      {safe(question.path)}"
         yield from _questions.described(out, question, 8, now)
+    for run_id in matter.called:
+        yield f"      for the run that it has called: {safe(short(run_id))}"
     for command in matter.commands:
         yield f"      {out.paint(safe(command), 'cyan')}"
