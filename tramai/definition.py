@@ -152,9 +152,9 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
     permits: Annotated[
         Permits | None, Meta(description="All that a run may reach: once this is there, nothing else is permitted.")
     ] = None
-    concurrency: Annotated[
-        Concurrency | None, Meta(description="Which runs are not carried out at the same time.")
-    ] = None
+    concurrency: Annotated[Concurrency | None, Meta(description="Which runs are not carried out at the same time.")] = (
+        None
+    )
     schedules: Annotated[tuple[Schedule, ...], Meta(description="When runs start by themselves.")] = ()
     state: Annotated[dict[str, StateSpec], Meta(description="Values that steps share and replace.")] = {}
     defaults: Annotated[

@@ -276,14 +276,17 @@ def test_the_time_in_line_is_no_running_time(store: Memory) -> None:
     assert ran_before(store, store.get("r"), store.journal("r")) == 4.0
 
 
-def test_how_many_may_run_can_be_changed_for_runs_to_come(store: Memory) -> None:
-    steps = [*ONE, {"id": "ask", "gate": {"ask": "go on?"}}]
-    assert start(store, flow(steps=steps)).status == "waiting"
-    wider = flow(steps=steps, concurrency={"limit": 2})
-    engine_options = engine.Options()
+def test_a_run_that_goes_on_with_another_rule_stays_in_its_group(store: Memory) -> None:
+    clock = FakeClock(SystemClock().now())
+    steps, options = [*ONE, {"id": "nap", "delay": "1h"}], engine.Options(run_id="r", wait=0)
+    assert engine.run(flow(steps=steps), {}, store=store, options=options, clock=clock).status == "sleeping"
+    other = flow("fail", steps=steps, concurrency={"group": "h", "limit": 2})
+    clock.advance(3600)
+    hold(store)
     with pytest.raises(DefinitionChanged):
-        engine.resume("r", store=store, plan=wider, options=replace(engine_options, answer=lambda *_: None))
-    assert store.get("r").group == Group("g")
+        engine.resume("r", store=store, plan=other, options=options, clock=clock)
+    with pytest.raises(GroupFull, match=r"the group 'g' has no place \(1 at a time\)"):
+        engine.resume("r", store=store, plan=other, accept_changes=True, options=options, clock=clock)
 
 
 OF_LEAF, OF_CALL = "{n: '${{ steps.a.output }}'}", "{n: '${{ steps.c.output.n }}'}"
