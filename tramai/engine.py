@@ -64,7 +64,7 @@ def run(
     secrets = _secrets(plan, options, cwd)
     given = Redactor(secrets.values()).json(encode(dict(inputs)))
     caps.check_inputs(plan.workflow.limits, inputs, given)
-    group = _group(plan, inputs, secrets)
+    group = _group(store, plan, inputs, secrets)
     new = NewRun(
         run_id=options.run_id or new_id(clock),
         definition=plan.definition(),
@@ -182,7 +182,7 @@ def rerun(
         by=options.started_by or user(),
         now=clock.now(),
     )
-    group = _group(plan, decode(new.run.inputs), secrets)
+    group = _group(store, plan, decode(new.run.inputs), secrets)
     new = replace(new, run=replace(new.run, inputs=redactor.json(new.run.inputs), group=group))
     caps.check_inputs(plan.workflow.limits, decode(new.run.inputs), new.run.inputs)
     try:
@@ -345,12 +345,14 @@ def _secrets(plan: Plan, options: Options, base: str) -> Mapping[str, str]:
     return secret.resolve(plan.workflow.secrets, base=base)
 
 
-def _group(plan: Plan, inputs: Mapping[str, Json], secrets: Mapping[str, str]) -> Group | None:
+def _group(store: Store, plan: Plan, inputs: Mapping[str, Json], secrets: Mapping[str, str]) -> Group | None:
     """The group of a new run. What there is about groups is imported only for those who have one."""
     if plan.workflow.concurrency is None:
         return None
+    from .portable import portable
     from .queueing import group_of
 
+    portable(store, "enter")
     return group_of(plan, inputs, Redactor(secrets.values()))
 
 

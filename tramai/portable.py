@@ -99,6 +99,7 @@ _ABILITIES = {
     "bury": "leave a tombstone in the place of a run",
     "tidy": "let go of what no run needs",
     "info": "say how it is",
+    "enter": "keep the places of a group of runs (`concurrency`)",
 }
 
 

@@ -128,7 +128,9 @@ class Line:
         return self._store.enter(self._journal.lease, within=self._within, now=self._clock.now())
 
     def _pause(self, seconds: float) -> None:
-        select.select([self._interrupt], [], [], seconds)
+        poll = select.poll()  # `select` itself takes no descriptor beyond 1023
+        poll.register(self._interrupt, select.POLLIN)
+        poll.poll(seconds * 1000)
         if self._interrupt.is_set:
             raise Interrupted(self._interrupt.reason or "signal")
 

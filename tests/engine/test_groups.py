@@ -16,6 +16,7 @@ from tramai.clock import SystemClock
 from tramai.errors import DefinitionChanged, GroupFull, UnfitGroup
 from tramai.event import Event, RunQueued
 from tramai.interrupt import Interrupt
+from tramai.portable import Unsupported
 from tramai.results import CALLED
 from tramai.standing import ran_before
 from tramai.store import Group, Lease, Note, Record, Status, Store
@@ -101,6 +102,20 @@ def test_a_name_that_holds_a_secret_is_refused(store: Memory) -> None:
     )
     with pytest.raises(UnfitGroup, match="holds a secret"):
         start(store, made, {"key": "hunter22"}, secrets={"S": "hunter22"})
+    assert store.page(limit=1) == ((), None)
+
+
+def test_a_store_that_knows_no_groups_is_refused_before_anything(store: Memory) -> None:
+    class Older:
+        """A store of before: all of another one but `enter`."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "enter":
+                raise AttributeError(name)
+            return getattr(store, name)
+
+    with pytest.raises(Unsupported, match="cannot keep the places of a group of runs"):
+        start(Older(), flow())  # type: ignore[arg-type]
     assert store.page(limit=1) == ((), None)
 
 
