@@ -45,6 +45,7 @@ class StepContext:
         self.deadline = deadline
         self.env: Mapping[str, str] = {}
         self.permits: tuple[Permits, ...] = ()
+        self.servers: Mapping[str, Any] = {}
         self.interrupt = Interrupt()
         self.hurry = Interrupt()
         self.hidden: tuple[bytes, ...] = ()

@@ -340,6 +340,25 @@ def test_an_interrupt_stops_the_server_and_the_run_waits_for_a_word(tmp_path: Pa
     assert alive(result.run_id) == []
 
 
+def test_the_command_line_knows_the_servers_of_the_project(tmp_path: Path) -> None:
+    table = f"""[mcp_servers.ours]
+command = ["{sys.executable}", "{SERVER}"]
+env = {{TOKEN = "${{{{ secrets.T }}}}"}}
+"""
+    (tmp_path / "tramai.toml").write_text(table)
+    (tmp_path / "x.yaml").write_text(
+        "tramai: 1\nname: x\nsecrets: {T: {env: MCP_CANARY}}\npermits: {mcp: [ours]}\n"
+        "steps:\n  - {id: a, mcp: {server: ours, tool: env}}\n"
+        "outputs: {token: '${{ steps.a.output.TOKEN }}'}\n"
+    )
+    command = [sys.executable, "-m", "tramai", "run", "x.yaml", "--store", "memory:", "--json"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "MCP_CANARY": "canary-secret-value", "HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["outputs"] == {"token": "***"}
+    assert "canary-secret-value" not in done.stdout + done.stderr
+
+
 def test_a_killed_runner_leaves_no_server(tmp_path: Path) -> None:
     file = workflow_file(tmp_path, "sleep", "timeout: 60s")
     command = [sys.executable, "-m", "tramai", "run", str(file), "--store", f"sqlite:{tmp_path / 't.db'}"]
@@ -383,6 +402,7 @@ def findings(**settings: Any) -> list[Finding]:
     ("settings", "code", "at"),
     [
         ({"server": {}, "tool": "t"}, "TRM332", ("server",)),
+        ({"server": "npx -y x", "tool": "t"}, "TRM336", ("server",)),
         ({"server": {"command": ["a"], "url": "https://x.dev"}, "tool": "t"}, "TRM332", ("server",)),
         ({"server": {"command": ["a"], "headers": {"A": "b"}}, "tool": "t"}, "TRM332", ("server", "headers")),
         ({"server": {"command": ["a"], "allow_private": True}, "tool": "t"}, "TRM332", ("server", "allow_private")),
@@ -488,6 +508,23 @@ steps:
     assert ctx.told[0][0] == "security.server_denied"
     error = fails(ctx, made(Mcp, server={"url": "https://x.dev/mcp"}, tool="t"))
     assert error.message == "the MCP server x.dev is not permitted"
+
+
+def test_a_named_server_is_that_of_the_configuration_and_permitted_by_its_name(ctx: Context, remote: Remote) -> None:
+    ctx.scope = {"secrets": {"T": "s3cret"}}
+    ctx.permits = (Permits(mcp=("ours", "theirs")),)
+    ctx.servers = {
+        "ours": {"command": [sys.executable, SERVER], "env": {"TOKEN": "${{ secrets.T }}"}},
+        "theirs": {"url": f"http://127.0.0.1:{remote.port}/mcp", "allow_private": True},
+        "bare": {"command": [sys.executable, SERVER]},
+        "wrong": {"comand": []},
+    }
+    assert run(made(Mcp, server="ours", tool="env"), ctx)["value"]["TOKEN"] == "s3cret"
+    assert run(made(Mcp, server="theirs", tool="add", arguments={"a": 1, "b": 1}), ctx)["value"] == {"sum": 2}
+    assert fails(ctx, made(Mcp, server="bare", tool="env")).message == "the MCP server bare is not permitted"
+    assert fails(ctx, made(Mcp, server="our", tool="env")).hint == "did you mean ours?"
+    assert "is not valid" in fails(ctx, made(Mcp, server="wrong", tool="env")).message
+    assert made(Mcp, server="ours", tool="env").reaches() == (("mcp", ("server",), "ours"),)
 
 
 def test_a_call_is_not_repeated_unless_somebody_says_so() -> None:

@@ -39,6 +39,7 @@ class StepContext:
         self.cwd = host.cwd
         self.folder = host.folder
         self.env = host.env
+        self.servers = host.servers
         own = host.plan.workflow.permits
         self.permits: tuple[Permits, ...] = host.bounds if own is None else (*host.bounds, own)
         self.hurry = host.hurry

@@ -59,6 +59,7 @@ class StoreHost(Bookkeeper):
         meter: Meter,
         children: Children | None,
         bounds: tuple[Permits, ...],
+        servers: Mapping[str, Any],
     ) -> None:
         super().__init__(
             plan, run, journal, clock, interrupt, audience, redactor, logs, looped=isinstance(driver, Loop)
@@ -76,6 +77,7 @@ class StoreHost(Bookkeeper):
         self.children = children
         self.bounds = bounds
         """The permits of the workflows that call this one."""
+        self.servers = servers
         self._called: dict[int, Plan] = {}
         self.limit = plan.workflow.limits.max_parallel_branches
         self.is_closing = False

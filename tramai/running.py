@@ -39,6 +39,8 @@ class Context(Protocol):
     """The workflow's `env`, rendered."""
     permits: tuple[Permits, ...]
     """The workflow's `permits` and those of its callers: each of them must allow what is reached for."""
+    servers: Mapping[str, Any]
+    """MCP servers of the configuration, by name: each as a workflow file would give it."""
     interrupt: Interrupt
     hidden: tuple[bytes, ...]
     """Values that must not reach a log file."""

@@ -285,6 +285,7 @@ class Session:
             meter=self.meter,
             children=self.children,
             bounds=order.permits if order is not None else (),
+            servers=self.options.servers or {},
         )
 
     def _names(self) -> dict[str, Any]:

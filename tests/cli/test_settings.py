@@ -100,6 +100,31 @@ def test_a_wrong_value_says_where(text: str, says: str) -> None:
     assert error.position.line == 1
 
 
+def test_servers_have_names_and_the_project_wins(tmp_path: Path) -> None:
+    user = tmp_path / "config" / "tramai"
+    user.mkdir(parents=True)
+    (user / "config.toml").write_text('[mcp_servers.a]\ncommand = ["mine"]\n[mcp_servers.b]\ncommand = ["b"]\n')
+    write("tramai.toml", '[mcp_servers.a]\ncommand = ["ours"]\nenv = {T = "${{ secrets.T }}"}\n')
+    found = gather({}, {"XDG_CONFIG_HOME": str(tmp_path / "config")}).servers
+    assert found == {"a": {"command": ["ours"], "env": {"T": "${{ secrets.T }}"}}, "b": {"command": ["b"]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('mcp_servers = "x"\n', "'mcp_servers' in tramai.toml must be a table"),
+        ('[mcp_servers.a]\ncomand = ["x"]\n', "MCP server 'a' in tramai.toml: Object contains unknown field `comand`"),
+        ("[mcp_servers.a]\nenv = {A = 'b'}\n", "has either `command` or `url`; this one has neither"),
+        ('[mcp_servers.a]\ncommand = ["x", "${{ secrets.T }}"]\n', "an expression stands in `env` and `headers` only"),
+        ('[mcp_servers."a b"]\ncommand = ["x"]\n', "a server's name is letters, digits"),
+    ],
+)
+def test_a_wrong_server_says_what_and_where(text: str, says: str) -> None:
+    error = failure(text)
+    assert isinstance(error, ConfigurationError)
+    assert says in error.message
+
+
 def test_a_file_that_is_no_toml_says_where() -> None:
     error = failure('wait = "2s"\nwait = = 3\n')
     assert error.exit_status == 3

@@ -13,15 +13,20 @@ KEYS = ("store", "wait", "lease", "progress", "color", "retention")
 CHOICES = {"progress": ("auto", "live", "plain", "none"), "color": ("auto", "always", "never")}
 DEFAULTS = {"wait": "60s", "lease": "30s", "progress": "auto", "color": "auto"}
 PROJECT = "tramai.toml"
+SERVERS = "mcp_servers"
 
 
 class Settings:
     """Every setting with its origin. `root` is the folder whose `.tramai/` holds the default store."""
 
-    def __init__(self, values: Mapping[str, str], origins: Mapping[str, str], root: str) -> None:
+    def __init__(
+        self, values: Mapping[str, str], origins: Mapping[str, str], root: str, servers: Mapping[str, Any]
+    ) -> None:
         self._values = values
         self._origins = origins
         self.root = root
+        self.servers = servers
+        """MCP servers by name."""
 
     def text(self, key: str) -> str:
         """The value as written."""
@@ -72,10 +77,11 @@ class Settings:
 def gather(flags: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Settings:
     """Read all sources; ConfigurationError with the place for a key or value that means nothing."""
     values, origins = dict(DEFAULTS), dict.fromkeys(DEFAULTS, "default")
+    servers: dict[str, Any] = {}
     project = _project_file(os.getcwd())
     for file in (_user_file(env), project):
         if file is not None:
-            _take(_read(file), file, values, origins)
+            _take(_read(file), file, values, origins, servers)
     for key in KEYS:
         if env.get(f"TRAMAI_{key.upper()}"):
             values[key], origins[key] = env[f"TRAMAI_{key.upper()}"], f"TRAMAI_{key.upper()}"
@@ -84,7 +90,7 @@ def gather(flags: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Set
     for key, allowed in CHOICES.items():
         if values[key] not in allowed:
             raise UsageError(what=f"{origins[key]}: '{values[key]}' is not one of {', '.join(allowed)}")
-    return Settings(values, origins, os.path.dirname(project) if project else os.getcwd())
+    return Settings(values, origins, os.path.dirname(project) if project else os.getcwd(), servers)
 
 
 def _project_file(folder: str) -> str | None:
@@ -136,8 +142,13 @@ def _read(path: str) -> dict[str, Any]:
     return data
 
 
-def _take(data: Mapping[str, Any], file: str, values: dict[str, str], origins: dict[str, str]) -> None:
+def _take(
+    data: Mapping[str, Any], file: str, values: dict[str, str], origins: dict[str, str], servers: dict[str, Any]
+) -> None:
     for key, value in data.items():
+        if key == SERVERS:
+            servers.update(_servers(file, value))
+            continue
         if key not in KEYS:
             _refuse(file, key, f"unknown key '{key}' in {_near(file)}", _suggest(key))
         if not isinstance(value, str):
@@ -148,6 +159,18 @@ def _take(data: Mapping[str, Any], file: str, values: dict[str, str], origins: d
             _check_duration(file, key, value)
         values[key] = _beside(file, value) if key == "store" else value
         origins[key] = f"{_near(file)}: {key}"
+
+
+def _servers(file: str, data: Any) -> dict[str, Any]:
+    from ._servers import wrong
+
+    if not isinstance(data, dict):
+        _refuse(file, SERVERS, f"'{SERVERS}' in {_near(file)} must be a table", f"write [{SERVERS}.NAME]")
+    for name, server in data.items():
+        found = wrong(name, server)
+        if found is not None:
+            _refuse(file, f"{SERVERS}.{name}", f"MCP server '{name}' in {_near(file)}: {found[0]}", found[1])
+    return data  # type: ignore[no-any-return]
 
 
 def _check_duration(file: str, key: str, value: str) -> None:
@@ -175,8 +198,9 @@ def _near(path: str) -> str:
 def _suggest(key: str) -> str:
     import difflib
 
-    near = difflib.get_close_matches(key, KEYS, n=1)
-    return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(KEYS)}"
+    known = (*KEYS, SERVERS)
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
 
 
 def _refuse(file: str, key: str, what: str, hint: str | None) -> None:

@@ -222,6 +222,7 @@ def _options(session: Session, request: Request, signals: Signals) -> engine.Opt
         interrupt=signals.interrupt,
         hurry=signals.hurry,
         diagnostics=session.diagnose,
+        servers=settings.servers,
     )
 
 

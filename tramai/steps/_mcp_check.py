@@ -15,6 +15,8 @@ from ._http_guard import host_problem, reason
 if TYPE_CHECKING:
     from .mcp import Mcp, Server
 
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""How a server of the configuration may be called."""
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SET_BY_US = frozenset(("host", "content-length", "transfer-encoding", "connection", "content-type", "accept"))
 """What follows from a request; the headers `mcp-…` do as well."""
@@ -27,7 +29,20 @@ _WHOLE = re.compile(r"\s*\$\{\{.*\}\}\s*", re.DOTALL)
 
 def findings(step: Mcp) -> Iterator[Finding]:
     """Every finding, in no order."""
-    server = step.server
+    if isinstance(step.server, str):
+        if not NAME.fullmatch(step.server):
+            hint = "write {command: [program, …]} or {url: https://…}; a name stands in tramai.toml, [mcp_servers.NAME]"
+            what = f"`{step.server[:80]}` is no name of a server"
+            yield Finding(("server",), "TRM336", what, hint)
+    else:
+        yield from of_server(step.server)
+    yield from _asked(step)
+    if size.parse(step.max_response) < 1:
+        yield Finding(("max_response",), "TRM314", "`max_response` must be at least one byte", "write a size: 1MiB")
+
+
+def of_server(server: Server) -> Iterator[Finding]:
+    """What is wrong with a server; pointers begin with `server`."""
     if (server.command is None) == (server.url is None):
         what = "has both" if server.command is not None else "has neither"
         hint = "write {command: [program, …]} for a program, {url: https://…} for a server that runs elsewhere"
@@ -38,9 +53,6 @@ def findings(step: Mcp) -> Iterator[Finding]:
     yield from _url(server)
     yield from _child_env.findings(server.env, ("server", "env"))
     yield from _headers(server)
-    yield from _asked(step)
-    if size.parse(step.max_response) < 1:
-        yield Finding(("max_response",), "TRM314", "`max_response` must be at least one byte", "write a size: 1MiB")
 
 
 def _strays(server: Server) -> Iterator[Finding]:

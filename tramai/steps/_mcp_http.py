@@ -27,15 +27,16 @@ _GENERIC = frozenset(("Server returned an error response", "Not Found", "Session
 """What the library says of a status without a message of the server."""
 
 
-def rendered(server: Server, ctx: Context) -> tuple[str, dict[str, str], bool]:
+def rendered(server: Server, ctx: Context, name: str | None) -> tuple[str, dict[str, str], bool]:
     """The URL, the headers, and whether private addresses may be asked; StepError for what cannot be."""
     assert server.url is not None  # asked by the caller
     url = str(guard.parse(ctx.text(server.url).strip()))
-    headers = {name: _line(name, ctx.text(value)) for name, value in server.headers.items()}
+    headers = {header: _line(header, ctx.text(value)) for header, value in server.headers.items()}
     private = False if server.allow_private is None else ctx.value(server.allow_private)
     if not isinstance(private, bool):
         raise StepError("expression", "allow_private must be true or false")
-    guard_server(ctx, httpx2.URL(url).raw_host.decode("ascii"))
+    if name is None:
+        guard_server(ctx, httpx2.URL(url).raw_host.decode("ascii"))
     return url, headers, private
 
 
@@ -52,9 +53,12 @@ class Remote:
 
     transport_name = "http"
 
-    def __init__(self, url: str, headers: dict[str, str], private: bool, *, limit: int, ctx: Context) -> None:
+    def __init__(
+        self, url: str, headers: dict[str, str], private: bool, *, limit: int, ctx: Context, name: str | None
+    ) -> None:
         import asyncio
 
+        self.name = name
         self._url, self._limit, self._ctx, self._private = url, limit, ctx, private
         self._headers = {"User-Agent": f"tramai/{__version__}", **headers, "Accept-Encoding": "identity"}
         self.broken: asyncio.Future[StepError] = asyncio.get_running_loop().create_future()
@@ -134,7 +138,8 @@ class Wire(httpx2.AsyncBaseTransport):
         host = url.raw_host.decode("ascii")
         try:
             guard.parse(str(url))
-            guard_server(self._ctx, host)
+            if self._link.name is None:
+                guard_server(self._ctx, host)
             addresses = await self._guard.addresses(host, url.port or (443 if url.scheme == "https" else 80))
         except StepError as error:
             self._ctx.signal("security.request_denied", method=request.method)

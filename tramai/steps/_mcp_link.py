@@ -62,16 +62,39 @@ def need_library() -> None:
         raise StepError("refused", what, hint="pip install 'tramai[mcp]'")
 
 
-def link_to(server: Server, ctx: Context, limit: int) -> Link:
-    """The link to a server, its settings rendered and permitted; nothing is started yet."""
+def named(name: str, ctx: Context) -> Server:
+    """The server that the configuration calls so."""
+    import msgspec
+
+    from ..expression import dec_hook, suggest
+    from .mcp import Server
+
+    if name not in ctx.servers:
+        near = suggest(name, list(ctx.servers))
+        hint = f"did you mean {near}?" if near else f"write a table [mcp_servers.{name}] in tramai.toml"
+        raise StepError("refused", f"the configuration has no MCP server {name}", hint=hint)
+    try:
+        return msgspec.convert(ctx.servers[name], Server, dec_hook=dec_hook)
+    except msgspec.ValidationError as error:
+        raise StepError("refused", f"the MCP server {name} of the configuration is not valid: {error}") from None
+
+
+def link_to(server: Server, ctx: Context, limit: int, name: str | None = None) -> Link:
+    """The link to a server, its settings rendered and permitted; nothing is started yet.
+
+    `name`: what the configuration calls it, which `permits` go by then.
+    """
+    if name is not None:
+        guard_server(ctx, name)
     if server.url is not None:
         from ._mcp_http import Remote, rendered
 
-        return Remote(*rendered(server, ctx), limit=limit, ctx=ctx)
+        return Remote(*rendered(server, ctx, name), limit=limit, ctx=ctx, name=name)
     from ._child_env import environment
     from ._mcp_stdio import Program
 
     argv = [ctx.text(item) for item in server.command or ()]
-    guard_server(ctx, argv[0])
+    if name is None:
+        guard_server(ctx, argv[0])
     env = environment(ctx, {name: ctx.text(value) for name, value in server.env.items()})
     return Program(argv, env, limit=limit, ctx=ctx)

@@ -42,7 +42,10 @@ class Mcp(Step, frozen=True, kw_only=True):
     spawns: ClassVar[bool] = True
     sinks: ClassVar[frozenset[str]] = frozenset({"server.env", "server.headers"})
 
-    server: Annotated[Server, Meta(description="The server: `{command, env}` or `{url, headers}`.")]
+    server: Annotated[
+        Server | str,
+        Meta(description="The server: `{command, env}`, `{url, headers}`, or a name of the configuration."),
+    ]
     tool: Annotated[Text | None, Meta(description="The tool that is called.", examples=["get_current_time"])] = None
     arguments: Annotated[
         Value | None,
@@ -71,6 +74,8 @@ class Mcp(Step, frozen=True, kw_only=True):
         from ._mcp_check import literal_host
 
         server = self.server
+        if isinstance(server, str):
+            return (("mcp", ("server",), server),)
         if server.url is not None:
             return (("mcp", ("server", "url"), literal_host(server.url.text)),)
         program = server.command[0] if server.command else None
@@ -99,7 +104,7 @@ class Mcp(Step, frozen=True, kw_only=True):
 
     async def run(self, ctx: Context) -> Outcome:
         """Render the settings, reach the server, ask, and see to its end."""
-        from ._mcp_link import link_to, need_library
+        from ._mcp_link import link_to, named, need_library
         from ._mcp_talk import Ask, carry
 
         need_library()
@@ -108,7 +113,9 @@ class Mcp(Step, frozen=True, kw_only=True):
             arguments=self._arguments(ctx),
             show=lambda text: ctx.output("stderr", text),
         )
-        link = link_to(self.server, ctx, size.parse(self.max_response))
+        name = self.server if isinstance(self.server, str) else None
+        server = named(self.server, ctx) if isinstance(self.server, str) else self.server
+        link = link_to(server, ctx, size.parse(self.max_response), name)
         ctx.signal("mcp.started", transport=link.transport_name, tool_digest=sha256(ask.tool or "")[:16])
         try:
             result = await carry(link, ask, ctx)
