@@ -139,7 +139,9 @@ def _yaml(tree: Tree, chance: random.Random, form: str) -> str:
     lines = list(_Yaml(chance).mapping(tree, chance.choice([0, 0, 0, 2])))
     if chance.random() < 0.3:
         lines.insert(0, chance.choice(["---", "--- # start", "# yaml-language-server: $schema=x.json"]))
-    return "\n".join([*lines, *([""] if chance.random() < 0.9 else [])])
+    text = "\n".join(lines)
+    # The last line of a block is a line only with its end.
+    return text if chance.random() < 0.2 and not set("|>") & set(text) else text + "\n"
 
 
 def _shuffled(tree: Any, chance: random.Random) -> Any:

@@ -83,7 +83,8 @@ class Writer:
         self._count = 0
         self._seen: list[str] = []
         """Steps that may be read here."""
-        self._calls = prefix == "s"
+        self._closing = False
+        self._verbs = LEAVES if prefix == "s" else ALONE
 
     # Small draws.
 
@@ -144,11 +145,10 @@ class Writer:
         self._seen = before
         return made
 
-    def step(self, depth: int, verbs: list[str] | None = None) -> Tree:
+    def step(self, depth: int) -> Tree:
         self._count += 1
         made: Tree = {"id": f"{self._prefix}{self._count}"}
-        among = verbs or [*LEAVES, *(CONTAINERS if depth > 0 and self._count < 9 else [])]
-        verb = self.pick([name for name in among if name != "call" or self._calls])
+        verb = self.pick([*self._verbs, *(CONTAINERS if depth > 0 and self._count < 9 else [])])
         made[verb] = getattr(self, f"_{verb}")(depth)
         self._common(made, verb, depth)
         if "when" not in made and "output" not in made:
@@ -157,7 +157,7 @@ class Writer:
 
     def _common(self, made: Tree, verb: str, depth: int) -> None:
         self.optional(made, 6, when=self.condition)
-        if verb in ("local", "shell", "http", "ai"):
+        if verb in ("local", "shell", "http", "ai", "mcp"):
             self.optional(made, 5, retry=self._retry, timeout=self.duration, deadline=self.duration)
             self.optional(made, 8, replay=lambda: self.pick(["replayable", "idempotent", "non_replayable"]))
             if verb != "ai":
@@ -225,7 +225,7 @@ class Writer:
             made[body] = {"json": self.value, "form": self.names, "body": self.text}[body]()
         bearer = {"bearer": "${{ secrets.TOKEN }}"}
         self.optional(made, 4, auth=lambda: self.pick([bearer, {"basic": ["me", "${{ secrets.TOKEN }}"]}]))
-        status = lambda: self.pick([[200, 404], "2xx", ["2xx", 304], 201])  # noqa: E731
+        status = lambda: self.pick([[200, 404], "3xx", ["2xx", 304], 201])  # noqa: E731
         self.optional(made, 5, expect_status=status, max_response=lambda: 4096, allow_private=lambda: True)
         if self.odds(6):
             made |= {"follow_redirects": True, "allow_hosts": ["api.example.com"]}
@@ -242,6 +242,17 @@ class Writer:
         self.optional(made, 3, system=lambda: "Be brief.", schema=lambda: copy.deepcopy(SHAPE), reask=lambda: 1)
         return self.optional(made, 4, temperature=lambda: 0.5, max_output_tokens=lambda: 800)
 
+    def _mcp(self, depth: int) -> Tree:
+        server: Tree = {"command": ["uvx", "mcp-server-time"]}
+        if self.odds(2):
+            server = self.optional({"url": "https://api.example.com/mcp"}, 2, headers=lambda: {"X-No": self.text()})
+        else:
+            self.optional(server, 2, env=self.names)
+        if self.odds(4):
+            return {"server": server, "list": True}
+        made: Tree = {"server": server, "tool": "get_time"}
+        return self.optional(made, 2, arguments=lambda: {"zone": self.value()}, max_response=lambda: 4096)
+
     def _gate(self, depth: int) -> Tree:
         if self.odds(2):
             return self.optional({"check": self.condition()}, 2, reason=self.text)
@@ -250,6 +261,8 @@ class Writer:
         self.optional(made, 2, show=self.value, form=form)
         if self.odds(2):
             made |= {"approvers": ["ada", "grace"], "min": self.pick([1, 2])}
+        if self._seen and not self._closing and self.odds(4):
+            made["on_reject"] = {"redo": self.pick(self._seen), "max": 2}
         if self.odds(2):
             made |= {"timeout": self.duration(), "on_timeout": self.pick(["fail", "reject"])}
         return made
@@ -303,9 +316,12 @@ class Writer:
         made["steps"] = [self.step(2) for _ in range(self._below(most) + 1)]
         self.optional(made, 3, env=lambda: {"REGION": self.pick(["eu", "${{ inputs.level }}"])}, limits=self._limits)
         self.optional(made, 3, permits=self._permits, schedules=self._schedules, defaults=self._defaults)
+        group = {"group": self.pick(["deploy", "deploy-${{ inputs.level }}"])}
+        conflict = lambda: self.pick(["skip", "fail", "cancel_running"])  # noqa: E731
+        self.optional(made, 4, concurrency=lambda: self.optional(group, 2, limit=lambda: 2, on_conflict=conflict))
         if self.odds(3):
             made["outputs"] = {"seen": self.pick(VALUES), "no": Data(1)}
-        self._seen = []
+        self._seen, self._closing = [], True
         self.optional(made, 3, catch=lambda: self._catch(0), finally_=lambda: self.block(0))
         return self.optional(made, 3, version=lambda: Text("1.10"))
 
@@ -326,7 +342,12 @@ class Writer:
         return self.optional(made, 2, **keys, max_value=lambda: "1MiB", max_state=lambda: 1048576)
 
     def _permits(self) -> Tree:
-        return {"shell": ["bash", "git"], "http": self.pick([["api.example.com"], ["*.example.com"]]), "write": ["out"]}
+        return {
+            "shell": ["bash", "git"],
+            "http": self.pick([["api.example.com"], ["*.example.com"]]),
+            "mcp": ["uvx", "api.example.com"],
+            "write": ["out"],
+        }
 
     def _schedules(self) -> list[Tree]:
         made = {"cron": self.pick(["30 4 * * 1-5", "0 12 * * *"]), "timezone": self.pick(["Europe/Berlin", "UTC"])}
@@ -342,14 +363,16 @@ class Writer:
         return made or {"http": {"timeout": "30s", "headers": {"Accept": Text("a/c")}}}
 
 
-LEAVES = ["local", "shell", "http", "ai", "gate", "delay", "call"]
+ALONE = ["local", "shell", "gate"]
+"""What called workflows do: they have no secret and no file of their own."""
+LEAVES = ["local", "shell", "http", "ai", "mcp", "gate", "delay", "call"]
 CONTAINERS = ["branch", "parallel", "foreach", "repeat"]
 
 
 def called(below: Below, number: str) -> Tree:
     """A small workflow that others call; its steps have names of their own."""
     writer = Writer(below, beside={}, prefix=f"c{number}_")
-    steps = [writer.step(0, ["local", "shell", "gate"]) for _ in range(below(2) + 1)]
+    steps = [writer.step(0) for _ in range(below(2) + 1)]
     made: Tree = {"tramai": 1, "name": f"called{number}", "inputs": writer._inputs(), "steps": steps}
     made["inputs"]["text"] |= {"default": "abc"}
     made["inputs"]["n"] = {"type": "integer", "default": Data(1)}
