@@ -40,7 +40,7 @@ from .postgres import Database, Pooler
 ROOT = Path(__file__).parent.parent
 GONE = Note(at=7.0, type="run.removed")
 PARTS = {"head", "lease", "record", "note", "label"}
-TABLES = {"meta", "run", "head", "lease", "record", "note", "label", "blob", "definition"}
+TABLES = {"meta", "run", "head", "lease", "record", "note", "label", "blob", "definition", "group"}
 
 
 class TestPostgres(StoreContract):
