@@ -18,7 +18,6 @@ import msgspec
 from . import __version__, expression, plan
 from .errors import Pointer, Position
 from .hashing import sha256
-from .linking import sources
 from .plan import Plan
 
 LARGEST = 1 << 20
@@ -62,6 +61,8 @@ def load(path: str) -> Plan | None:
 
 def save(path: str, made: Plan) -> None:
     """Keep a plan that was checked without any problem; failing to is no failure."""
+    from .linking import sources  # a run that is in the cache reads no files
+
     document = made.workflow.document
     places = {}
     for node in made.nodes.values():
