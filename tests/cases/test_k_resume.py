@@ -147,7 +147,7 @@ def test_a_store_of_a_newer_version_is_refused_with_both_numbers() -> None:
         ended = call(*arguments)
         assert ended.status == 7
         assert "999" in ended.error["message"]
-        assert re.search(r"\b1\b", ended.error["message"])
+        assert re.search(r"\b2\b", ended.error["message"])
     assert DATABASE.read_bytes() == before
     assert content("effects").split() == ["one", "two"]
 
