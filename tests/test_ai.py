@@ -14,7 +14,8 @@ from tramai import engine, inputs, plan, provider, workflow
 from tramai.errors import ExtraMissing
 from tramai.provider import Answer, Question
 from tramai.step import Done, Replay, StepError, Usage
-from tramai.steps.ai import Ai, parse
+from tramai.steps._answer import parse
+from tramai.steps.ai import Ai
 from tramai.stores import open_store
 
 from .step_context import StepContext, made, run

@@ -333,6 +333,59 @@ def test_ai_answers_offline_and_always_the_same(tramai: Tramai) -> None:
     assert tramai("run", str(EXAMPLES / "ai.yaml")).outputs == first
 
 
+def agent(tramai: Tramai, program: str, body: str) -> Path:
+    """A program in the place of an agent; what it was given as prompt is kept in the file that is returned."""
+    folder = tramai.folder / "bin"
+    folder.mkdir()
+    asked = tramai.folder / "asked.txt"
+    head = f"#!{sys.executable} -IS\nimport json, sys\n"
+    keep = (
+        f"open({str(asked)!r}, 'w').write(sys.argv[1] if sys.argv[1].startswith('--oneshot') else sys.stdin.read())\n"
+    )
+    (folder / program).write_text(head + keep + body, encoding="utf-8")
+    (folder / program).chmod(0o755)
+    tramai.env["PATH"] = f"{folder}:{tramai.env['PATH']}"
+    return asked
+
+
+REVIEWER = """\
+said = json.dumps({"findings": [{"file": "a.py", "problem": "it prints", "severity": SEVERITY}]})
+print(json.dumps({"type": "item.completed", "item": {"type": "agent_message", "text": said}}))
+print(json.dumps({"type": "turn.completed", "usage": {"input_tokens": 5, "output_tokens": 2}}))
+"""
+
+
+@pytest.mark.parametrize(("severity", "status"), [("low", 0), ("high", 10)])
+def test_review_change_lets_small_findings_pass(tramai: Tramai, repo: Path, severity: str, status: int) -> None:
+    asked = agent(tramai, "codex", f"SEVERITY = {severity!r}\n{REVIEWER}")
+    ran = tramai("run", str(EXAMPLES / "review_change.yaml"), "-i", f"repo={repo}")
+    assert ran.status == status, ran.said
+    assert "a.py" in asked.read_text(encoding="utf-8")
+
+
+def test_fix_build_goes_on_until_the_check_is_content(tramai: Tramai, repo: Path) -> None:
+    body = (
+        "open('done', 'w').close()\n"
+        + "print(json.dumps(dict(type='result', subtype='success', is_error=False, result='I made it.')))"
+    )
+    asked = agent(tramai, "claude", body)
+    ran = tramai("run", str(EXAMPLES / "fix_build.yaml"), "-i", f"repo={repo}", "-i", "check=ls done")
+    assert ran.outputs == {"said": "done\n"}
+    assert "`ls done` fails" in asked.read_text(encoding="utf-8")
+
+
+def test_ask_docs_names_the_files_that_the_answer_is_from(tramai: Tramai) -> None:
+    body = """
+with open(sys.argv[sys.argv.index("--usage-file") + 1], "w") as file:
+    json.dump({"failed": False, "completed": True, "session_id": "s-1"}, file)
+print(json.dumps({"answer": "So.", "files": ["a.md"]}))
+"""
+    asked = agent(tramai, "hermes", body)
+    ran = tramai("run", str(EXAMPLES / "ask_docs.yaml"), "-i", "question=How?")
+    assert ran.outputs == {"answer": "So.", "files": ["a.md"], "session": "s-1"}
+    assert "How?" in asked.read_text(encoding="utf-8")
+
+
 def test_greet_all_calls_the_other_example_for_each_name(tramai: Tramai) -> None:
     ran = tramai("run", str(EXAMPLES / "greet_all.yaml"), "-i", 'names=["ann","bob","cy"]')
     assert ran.outputs == {"greetings": ["HELLO, ANN!", "HELLO, BOB!", "HELLO, CY!"]}

@@ -85,3 +85,18 @@ def test_the_pages_are_true(code: str, tmp_path: Path, monkeypatch: pytest.Monke
     for text, wanted in ((wrong, [code]), (right, [])):
         found = around(tmp_path, text.partition("name: example\n")[2])
         assert [line.partition(" ")[0] for line in found] == wanted
+
+
+def test_an_agent_that_is_not_installed_is_told_with_how_to_install_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (EXPLAIN / "TRM339.md").read_text(encoding="utf-8")
+    wrong, right = re.findall(r"```yaml\n.*?^steps:\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert around(tmp_path, "steps:\n" + wrong) == [
+        "TRM339 the agent `codex` is not installed here; npm install -g @openai/codex"
+    ]
+    assert around(tmp_path, "steps:\n" + right) == []
+    (tmp_path / "codex").write_text("#!/bin/sh\n")
+    (tmp_path / "codex").chmod(0o755)
+    assert around(tmp_path, "steps:\n" + wrong) == []

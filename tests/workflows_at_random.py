@@ -242,6 +242,15 @@ class Writer:
         self.optional(made, 3, system=lambda: "Be brief.", schema=lambda: copy.deepcopy(SHAPE), reask=lambda: 1)
         return self.optional(made, 4, temperature=lambda: 0.5, max_output_tokens=lambda: 800)
 
+    def _codex(self, depth: int) -> Tree:
+        made: Tree = {"prompt": self.pick(PROMPTS)}
+        self.optional(made, 3, env=self.names, model=lambda: "gpt-5-codex", schema=lambda: copy.deepcopy(SHAPE))
+        if self.odds(3):
+            made |= {"sandbox": "workspace-write", "cwd": "out"}
+        return self.optional(made, 4, max_output=lambda: "2MiB")
+
+    _claude = _hermes = _codex
+
     def _mcp(self, depth: int) -> Tree:
         server: Tree = {"command": ["uvx", "mcp-server-time"]}
         if self.odds(2):
@@ -343,7 +352,7 @@ class Writer:
 
     def _permits(self) -> Tree:
         return {
-            "shell": ["bash", "git"],
+            "shell": ["bash", "git", "codex", "claude", "hermes"],
             "http": self.pick([["api.example.com"], ["*.example.com"]]),
             "mcp": ["uvx", "api.example.com"],
             "write": ["out"],
@@ -365,7 +374,7 @@ class Writer:
 
 ALONE = ["local", "shell", "gate"]
 """What called workflows do: they have no secret and no file of their own."""
-LEAVES = ["local", "shell", "http", "ai", "mcp", "gate", "delay", "call"]
+LEAVES = ["local", "shell", "http", "ai", "codex", "claude", "hermes", "mcp", "gate", "delay", "call"]
 CONTAINERS = ["branch", "parallel", "foreach", "repeat"]
 
 

@@ -100,6 +100,17 @@ ALSO: dict[str, dict[str, str]] = {
         "temperature": "temp",
     },
     "auth": {"bearer": "token jwt oauth access_token api_key", "basic": "user username password credentials"},
+    **{
+        verb: {
+            "prompt": "message messages task question instructions input query",
+            "cwd": "workdir working-directory working_directory working_dir dir directory folder cd",
+            "env": "environment vars variables",
+            "sandbox": "permission_mode permissions mode approval access permission-mode sandbox_mode",
+            "schema": "output_schema json_schema response_format response_schema output_type",
+            "max_output": "max_output_bytes max_tokens limit",
+        }
+        for verb in ("codex", "claude", "hermes")
+    },
     "gate": {
         "check": "condition if when",
         "ask": "message question title approval",

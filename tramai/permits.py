@@ -2,6 +2,7 @@
 
 # No annotations from the future here: msgspec would have to compile their texts in every short run.
 
+import os
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -55,6 +56,13 @@ class Permits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Whether an MCP server may be asked, by its program or host."""
         return name in self.mcp
 
+    def folder(self, path: str) -> bool:
+        """Whether an agent may write in a folder, as far as the paths alone tell; `/` is everywhere."""
+        if path == "/":
+            return any(os.path.normpath(name) == "/" for name in self.write)
+        # Where a relative path leads to is known once a run is started.
+        return any(os.path.isabs(name) != os.path.isabs(path) or _holds(name, path) for name in self.write)
+
     def host(self, name: str) -> bool:
         """Whether a host may be asked."""
         return host_allowed(name, self.http)
@@ -94,6 +102,23 @@ def guard_server(ctx: Context, name: str) -> None:
         if not permits.server(name):
             ctx.signal("security.server_denied", policy="permits", server_digest=sha256(name)[:16])
             raise StepError("refused", f"the MCP server {name} is not permitted", hint=_add("mcp", name))
+
+
+def guard_folder(ctx: Context, path: str) -> None:
+    """Refuse to let an agent write in a folder, links resolved; `/` is everywhere."""
+    for permits in ctx.permits:
+        real = os.path.realpath(path)
+        if not any(_holds(os.path.realpath(os.path.join(ctx.cwd, name)), real) for name in permits.write):
+            ctx.signal("security.folder_denied", policy="permits", folder_digest=sha256(path)[:16])
+            raise StepError("refused", f"writing in {path} is not permitted", hint=_add("write", path))
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """Whether a folder is another one or holds it."""
+    outer, inner = os.path.normpath(outer), os.path.normpath(inner)
+    if outer == ".":
+        return not os.path.isabs(inner) and inner.split(os.sep)[0] != os.pardir
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
 def guard_host(ctx_permits: Iterable[Permits], host: str) -> None:

@@ -61,5 +61,5 @@ def _missing(found: Permits, own: Permits | None) -> Iterator[tuple[str, str]]:
     for name in found.http:
         if not (hosts_covered if name.startswith("*.") else host_allowed)(name, own.http):
             yield "http", name
-    for kind in ("mcp", "write"):
-        yield from ((kind, name) for name in getattr(found, kind) if name not in getattr(own, kind))
+    yield from (("mcp", name) for name in found.mcp if name not in own.mcp)
+    yield from (("write", name) for name in found.write if not own.folder(name))

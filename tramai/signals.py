@@ -56,10 +56,17 @@ NAMES: dict[str, tuple[str, ...]] = {
     "ai.reasked": (*STEP, "asked", "problems"),
     "ai.completed": (*STEP, "asked", "finish_reason", "response_bytes", "input_tokens", "output_tokens"),
     "ai.failed": (*STEP, "error_type"),
+    "agent.started": (*STEP, "agent", "model_digest", "prompt_bytes"),
+    "agent.completed": (
+        *(*STEP, "agent", "exit_code", "finish_reason", "response_bytes", "input_tokens", "output_tokens"),
+        *("unread_lines", "survivors"),
+    ),
+    "agent.failed": (*STEP, "agent", "error_type"),
     "mcp.started": (*STEP, "transport", "tool_digest"),
     "mcp.completed": (*STEP, "pieces", "text_bytes"),
     "mcp.failed": (*STEP, "error_type"),
     "security.command_denied": (*STEP, "policy", "command_digest"),
+    "security.folder_denied": (*STEP, "policy", "folder_digest"),
     "security.request_denied": (*STEP, "method"),
     "security.server_denied": (*STEP, "policy", "server_digest"),
 }

@@ -1,4 +1,4 @@
-"""What a workflow needs around it and does not find here: functions, secrets, extras. Always warnings."""
+"""What a workflow needs around it and does not find here: functions, secrets, extras, agents. Always warnings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def problems(workflow: Workflow, *, base: str | None = None) -> tuple[Problem, .
     """
     scene = Scene(workflow)
     where = base or os.getcwd()
-    found = [*_secrets(scene, where), *_functions(scene), *_extras(scene)]
+    found = [*_secrets(scene, where), *_functions(scene), *_extras(scene), *_agents(scene, where)]
     return tuple(sorted(found, key=Problem.sort_key))
 
 
@@ -128,3 +128,24 @@ def _extras(scene: Scene) -> Iterator[Problem]:
             message = f"the model provider `{service}` needs the extra `ai`, which is not installed here"
             hint = "pip install 'tramai[ai]'"
             yield scene.problem("TRM392", message, _at(entry, "model"), hint=hint, severity="warning")
+
+
+def _agents(scene: Scene, base: str) -> Iterator[Problem]:
+    """Agents that are not on PATH, unless a workflow or a step has a PATH of its own."""
+    from .steps._spawn import search
+
+    told: set[str] = set()
+    for entry in scene.running:
+        name, install = getattr(entry.node.step, "program", None), getattr(entry.node.step, "install", "")
+        if (
+            name is None
+            or name in told
+            or "PATH" in scene.workflow.env
+            or "PATH" in getattr(entry.node.step, "env", {})
+        ):
+            continue
+        told.add(name)
+        if search(name, os.environ.get("PATH", os.defpath), base) is None:
+            message = f"the agent `{name}` is not installed here"
+            at = (*entry.node.at, entry.node.verb)
+            yield scene.problem("TRM339", message, at, hint=install, key=True, severity="warning")

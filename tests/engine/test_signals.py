@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -77,6 +78,24 @@ def everything(ear: Ear, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     takeovers(ear)
     stopped(ear)
     servers(ear)
+    agents(ear)
+
+
+def agents(ear: Ear) -> None:
+    """Agents that answer, fail, and may not write where they are to."""
+    with TemporaryDirectory() as folder:
+        program = Path(folder, "codex")
+        program.write_text(f"#!/bin/sh\ncat >/dev/null; cat '{folder}/events'\n")
+        program.chmod(0o755)
+        answer = {"type": "item.completed", "item": {"type": "agent_message", "text": CANARY}}
+        events = [answer, {"type": "turn.completed", "usage": {"input_tokens": 1, "output_tokens": 1}}]
+        step = {"id": "agent", "codex": {"prompt": CANARY, "model": CANARY, "env": {"PATH": f"{folder}:/usr/bin:/bin"}}}
+        for said in (events, events[1:]):
+            Path(folder, "events").write_text("\n".join(json.dumps(event) for event in said))
+            run(Memory(), make([step]), observers=[ear])
+        step["codex"] |= {"sandbox": "workspace-write", "cwd": "${{ inputs.data }}"}  # type: ignore[operator]
+        top = {"inputs": {"data": {"type": "string"}}, "permits": {"shell": ["codex"], "write": [CANARY]}}
+        run(Memory(), make([step], **top), {"data": f"/{CANARY}"}, observers=[ear])
 
 
 def servers(ear: Ear) -> None:

@@ -74,6 +74,8 @@ def _refused(permits: Permits, reach: Reach) -> bool:
     if reach.kind == "http":
         pattern = reach.name.startswith("*.")
         return not (hosts_covered(reach.name, permits.http) if pattern else host_allowed(reach.name, permits.http))
+    if reach.kind == "write":
+        return not permits.folder(reach.name)
     return reach.name not in getattr(permits, reach.kind)
 
 

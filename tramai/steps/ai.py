@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from typing import Annotated, Any, ClassVar, NoReturn
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -17,8 +16,8 @@ from ..expression import Prompt, Text, suggest
 from ..provider import Answer, Provider, Question
 from ..running import Context, Known
 from ..step import Done, Finding, Outcome, Replay, Step, StepError, Usage
+from . import _answer
 
-_FENCE = re.compile(r"^[ \t]*```[ \t]*json[ \t\r]*\n(.*?)^[ \t]*```[ \t\r]*$", re.DOTALL | re.MULTILINE | re.IGNORECASE)
 _SHOWN = 5
 
 
@@ -228,50 +227,13 @@ def _sum(left: Usage | None, right: Usage | None) -> Usage | None:
 
 def _judge(answer: Answer, schema: dict[str, Any]) -> tuple[Any, list[str]]:
     """The answer's data, and what is wrong with it."""
-    from ..schema import schema_problems
-
     value = answer.value
     if value is None:
         try:
-            value = parse(answer.text)
+            value = _answer.parse(answer.text)
         except ValueError as error:
             return None, [str(error)]
-    found = [f"{_place(pointer)}: {message}"[:300] for pointer, message in schema_problems(value, schema)]
-    return value, found
-
-
-def _place(pointer: tuple[str | int, ...]) -> str:
-    return "/" + "/".join(map(str, pointer)) if pointer else "the answer"
-
-
-def parse(text: str) -> Any:
-    """The data of an answer: the whole text as JSON, else its only ```json fence. ValueError if there is neither."""
-    text = text.strip().removeprefix("\ufeff")
-    try:
-        return _json(text)
-    except ValueError as error:
-        reason = str(error)
-    fences = _FENCE.findall(text + "\n")
-    if not fences:
-        raise ValueError(f"the answer is not JSON: {reason}")
-    if len(fences) > 1:
-        raise ValueError(f"the answer has {len(fences)} JSON fences, so it is not clear which one counts")
-    if not fences[0].strip():
-        raise ValueError("the JSON fence in the answer is empty")
-    try:
-        return _json(fences[0])
-    except ValueError as error:
-        raise ValueError(f"the JSON fence in the answer is not JSON: {error}") from None
-
-
-def _json(text: str) -> Any:
-    def constant(name: str) -> NoReturn:
-        raise ValueError(f"{name} is no JSON")
-
-    try:
-        return json.loads(text, parse_constant=constant)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
+    return value, _answer.problems(value, schema)
 
 
 def _again(question: Question, answer: Answer, problems: list[str]) -> Question:
