@@ -285,7 +285,7 @@ CHANGES: dict[str, Sites] = {
     "how many decide": setting("gate.min", lambda old: 3 - old),
     "what silence means": setting("gate.on_timeout", lambda old: "approve"),
     "how often it is done again": setting("gate.on_reject.max"),
-    "a case": setting("branch.cases.low", lambda old: []),
+    "a case": setting("branch.cases.low", lambda old: [] if old else [{"id": "zz9", "local": {"value": "x"}}]),
     "what no case is for": given("branch", "default", []),
     "the other way": given("branch", "else", []),
     "a branch's name": setting("parallel.branches", _renamed_key),
