@@ -95,7 +95,7 @@ def test_a_stored_canonical_form_has_the_digest_of_its_file(drawn: Drawn) -> Non
 @functools.cache
 def sample() -> tuple[Drawn, ...]:
     """Some workflows, the same ones in every process."""
-    return tuple(at_random(random.Random(number).randrange, most=8) for number in range(60))
+    return tuple(at_random(random.Random(number).randrange, most=8) for number in range(80))
 
 
 def changed(drawn: Drawn, name: str) -> Iterator[tuple[Plan, Drawn]]:
