@@ -31,7 +31,7 @@ from .redact import Redactor
 from .reducing import reducers
 from .results import Options, Result, exit_status, user
 from .scope import Steps
-from .standing import ran_before
+from .standing import has_failed, in_finally, ran_before
 from .step import StepError
 from .store import Change, Lease, Record, Run, Status, Store
 
@@ -75,7 +75,7 @@ class Session:
         self.interrupt: Interrupt = options.interrupt or Interrupt()
         self.hurry: Interrupt = options.hurry or Interrupt()
         base = run.retry_base
-        if run.status is Status.FAILED or (run.status is Status.READY and not _in_finally(records)):
+        if has_failed(run) or (run.status is Status.READY and not in_finally(records)):
             # An operator said to go on: failed steps get new attempts. Whoever died in `finally` goes on in it.
             base = max((record.seq for record in records), default=base)
         declared = plan.workflow.state
@@ -390,8 +390,3 @@ class Session:
             self.journal.write(Change(now=self.clock.now(), status=Status.READY, release=True))
         except Exception:  # noqa: BLE001, S110 - whatever the store says now
             pass
-
-
-def _in_finally(records: Sequence[Record]) -> bool:
-    """Whether a walk had come to the end of its run: what had failed has failed."""
-    return bool(records) and max(records, key=lambda record: record.seq).path.startswith("@finally")

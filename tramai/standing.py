@@ -118,3 +118,15 @@ def ran_before(store: Store, run: Run, records: Sequence[Record]) -> float:
             start = at
         last = at
     return total + last - start
+
+
+def has_failed(run: Run) -> bool:
+    """Whether it is a failed run that somebody said to go on with; also if he died before he had written anything."""
+    if run.status is Status.RUNNING and run.error is not None:
+        return bool(decode(run.error).get("type") != "unknown_outcome")
+    return run.status is Status.FAILED
+
+
+def in_finally(records: Sequence[Record]) -> bool:
+    """Whether a walk had come to the end of its run: what had failed has failed."""
+    return bool(records) and max(records, key=lambda record: record.seq).path.startswith("@finally")
