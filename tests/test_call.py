@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.engine import functions
-from tests.engine.support import name
+from tests.engine.support import RUN, name
 from tramai import document, engine, inputs, plan, plancache, workflow
 from tramai.interrupt import Interrupt
 from tramai.plan import Plan
@@ -58,7 +58,7 @@ def problems(path: Path) -> list[tuple[str, str, int | None]]:
 
 def start(path: Path | Plan, store: Store, given: dict[str, Any] | None = None, **more: Any) -> engine.Result:
     made = path if isinstance(path, Plan) else plan.load(str(path))
-    options = engine.Options(run_id="r", **more.pop("options", {}))
+    options = engine.Options(run_id=RUN, **more.pop("options", {}))
     return engine.run(made, inputs.bind(made.workflow.inputs, given or {}), store=store, options=options, **more)
 
 
@@ -74,9 +74,9 @@ def test_the_outputs_of_the_other_file_are_the_output_and_it_has_a_run_of_its_ow
     assert (result.status, result.outputs) == ("completed", {"got": 8})
     (child,) = called(store)
     run = store.get(child)
-    assert (run.workflow, run.status, run.started_by) == ("child", Status.COMPLETED, "run r")
+    assert (run.workflow, run.status, run.started_by) == ("child", Status.COMPLETED, f"run {RUN}")
     assert run.outputs == '{"twice":8}'
-    assert [record.path for record in store.journal("r") if record.mark is Mark.COMPLETED] == ["ask"]
+    assert [record.path for record in store.journal(RUN) if record.mark is Mark.COMPLETED] == ["ask"]
 
 
 def test_the_scalar_form_is_the_path_alone(tmp_path: Path, store: Memory) -> None:
@@ -135,7 +135,7 @@ steps:
 outputs: {got: "${{ steps.ask.output.first }}"}
 """
     assert start(write(tmp_path, child=child, parent=parent), store).status == "failed"
-    assert engine.resume("r", store=store).outputs == {"got": 1}
+    assert engine.resume(RUN, store=store).outputs == {"got": 1}
     assert (functions.calls[done], functions.calls[flaky]) == (1, 3)
     assert len(called(store)) == 1
 
@@ -149,14 +149,14 @@ def test_a_called_run_that_sleeps_suspends_its_caller_and_goes_on_with_it(tmp_pa
     path.unlink()
     (tmp_path / "child.yaml").unlink()  # all that a resume needs is in the store
     clock.advance(7200)
-    assert engine.resume("r", store=store, clock=clock).outputs == {"got": 8}
+    assert engine.resume(RUN, store=store, clock=clock).outputs == {"got": 8}
     assert len(called(store)) == 1
 
 
 def test_a_called_run_is_cancelled_with_its_caller(tmp_path: Path, store: Memory) -> None:
     child = CHILD.replace("  - id: check\n", "  - id: wait\n    delay: 2h\n  - id: check\n")
     start(write(tmp_path, child=child, parent=PARENT), store, clock=FakeClock())
-    assert engine.cancel("r", store=store, clock=FakeClock()).status is Status.CANCELLED
+    assert engine.cancel(RUN, store=store, clock=FakeClock()).status is Status.CANCELLED
     assert store.get(called(store)[0]).status is Status.CANCELLED
 
 
@@ -196,10 +196,10 @@ finally:
     local: ${{ [run.status, steps.before.output | default(0)] }}
 """
     start(write(tmp_path, parent=text), store, clock=FakeClock())
-    run = engine.cancel("r", store=store, by="ann", comment="enough", clock=FakeClock())
+    run = engine.cancel(RUN, store=store, by="ann", comment="enough", clock=FakeClock())
     assert run.status is Status.CANCELLED
-    assert [record.value for record in store.journal("r") if record.path == "@finally[0].tidy"] == ['["cancelled",7]']
-    assert ("cancel.requested", "ann", "enough") in [(note.type, note.by, note.comment) for note in store.notes("r")]
+    assert [record.value for record in store.journal(RUN) if record.path == "@finally[0].tidy"] == ['["cancelled",7]']
+    assert ("cancel.requested", "ann", "enough") in [(note.type, note.by, note.comment) for note in store.notes(RUN)]
 
 
 def test_limits_of_the_caller_hold_for_what_it_calls(tmp_path: Path, store: Memory) -> None:
@@ -209,7 +209,7 @@ def test_limits_of_the_caller_hold_for_what_it_calls(tmp_path: Path, store: Memo
     assert result.error is not None
     assert result.error["type"] == "limit"
     # The caller's own attempt and three inside; the fourth inside is refused.
-    assert store.get("r").step_executions == 4
+    assert store.get(RUN).step_executions == 4
     assert store.get(called(store)[0]).step_executions == 3
 
 
@@ -226,9 +226,9 @@ steps:
 """
     parent = "tramai: 1\nname: parent\nsteps:\n  - {id: ask, call: child.yaml}\n"
     assert start(write(tmp_path, child=child, parent=parent), store).status == "failed"
-    first = store.get("r")
-    assert engine.resume("r", store=store).status == "completed"
-    inner, outer = store.get(called(store)[0]), store.get("r")
+    first = store.get(RUN)
+    assert engine.resume(RUN, store=store).status == "completed"
+    inner, outer = store.get(called(store)[0]), store.get(RUN)
     assert first.tokens == outer.tokens == inner.tokens > 0
     assert (inner.step_executions, outer.step_executions) == (3, 5)
 
@@ -270,7 +270,7 @@ steps:
 outputs: {length: "${{ steps.ask.output.length }}"}
 """
     assert start(write(tmp_path, child=SECRETIVE, parent=parent), store).outputs == {"length": 6}
-    assert "sesame" not in repr([store.journal(one) for one in ("r", *called(store))])
+    assert "sesame" not in repr([store.journal(one) for one in (RUN, *called(store))])
 
 
 def test_a_secret_that_is_not_passed_and_not_set_fails_the_step(tmp_path: Path, store: Memory) -> None:

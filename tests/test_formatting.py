@@ -359,3 +359,13 @@ def test_a_null_has_no_place_in_toml() -> None:
         )
     assert caught.value.position is not None
     assert caught.value.position.line == 4
+
+
+def test_what_only_the_present_rules_of_yaml_allow_is_formatted_too() -> None:
+    text = (
+        "tramai: 1\nname: x\ninputs: {q: {type: string, description: d, default: What for?}}\n"
+        "steps:\n  - id: a\n    http: {get: https://example.com/z/x?y=1}\n"
+    )
+    once = formatted(text)
+    assert formatted(once) == once
+    assert digest(once, "yaml") == digest(text, "yaml")

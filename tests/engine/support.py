@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from typing import Any
 
 from tramai import build, engine, plan
 from tramai.event import Event
 from tramai.store import Store
+
+RUN = f"r{os.getpid()}"
+"""The id of every run that is made here; no other process has it, so that nobody ends the children of another."""
 
 
 def name() -> str:
@@ -21,8 +25,8 @@ def make(steps: list[dict[str, Any]], **top: Any) -> plan.Plan:
 
 
 def run(store: Store, made: plan.Plan, inputs: dict[str, Any] | None = None, **more: Any) -> engine.Result:
-    """Run it with a fixed run id, `r`."""
-    options = engine.Options(run_id="r", **more.pop("options", {}))
+    """Run it with a fixed run id."""
+    options = engine.Options(run_id=RUN, **more.pop("options", {}))
     return engine.run(made, inputs or {}, store=store, options=options, **more)
 
 

@@ -16,7 +16,7 @@ from tramai.stores import open_store
 from tramai.stores.memory import Memory
 from tramai.testing.clock import FakeClock
 
-from .support import call, make, run
+from .support import RUN, call, make, run
 
 MIB = 1 << 20
 
@@ -57,7 +57,7 @@ def test_a_value_that_is_too_large_fails_its_step_by_name(step: dict[str, Any], 
     for word in words:
         assert word in result.error["message"]
     assert result.error["limit"] == "limits.max_value"
-    assert [record.path for record in store.journal("r") if record.mark is Mark.COMPLETED] == ["s0", "s1"]
+    assert [record.path for record in store.journal(RUN) if record.mark is Mark.COMPLETED] == ["s0", "s1"]
 
 
 def test_a_state_that_is_too_large_fails_the_step_that_would_make_it_so() -> None:
@@ -71,8 +71,8 @@ def test_a_state_that_is_too_large_fails_the_step_that_would_make_it_so() -> Non
         "most of it is `state.blob` (30 MiB)"
     )
     assert (result.error["key"], result.error["limit"]) == ("state.blob", "limits.max_state")
-    assert store.get("r").status is Status.FAILED
-    saved = [record.path for record in store.journal("r") if record.saves is not None]
+    assert store.get(RUN).status is Status.FAILED
+    saved = [record.path for record in store.journal(RUN) if record.saves is not None]
     assert saved == ["s0", "s1"]
 
 
@@ -95,8 +95,8 @@ def test_a_state_that_is_over_a_lowered_limit_is_refused_before_an_effect(tmp_pa
     assert run(store, make(steps, state=state)).status == "sleeping"
     lowered = make(steps, state=state, limits={"max_state": "4KiB"})
     options = engine.Options(wait=1e6)
-    clock = FakeClock(store.get("r").created + 7300)
-    result = engine.resume("r", store=store, plan=lowered, accept_changes=True, options=options, clock=clock)
+    clock = FakeClock(store.get(RUN).created + 7300)
+    result = engine.resume(RUN, store=store, plan=lowered, accept_changes=True, options=options, clock=clock)
     assert result.error is not None
     assert result.error["message"].startswith("the state is 4.885 KiB as JSON, more than `limits.max_state`")
     assert not mark.exists()
@@ -195,8 +195,8 @@ def test_after_500_steps_one_that_is_too_large_leaves_all_of_them_safe(sqlite: S
     result = run(sqlite, growing(500, huge))
     assert result.error is not None
     assert result.error["step"] == "huge"
-    done = [record for record in sqlite.journal("r") if record.mark is Mark.COMPLETED]
+    done = [record for record in sqlite.journal(RUN) if record.mark is Mark.COMPLETED]
     assert len(done) == 500
-    again = engine.resume("r", store=sqlite)
+    again = engine.resume(RUN, store=sqlite)
     assert again.error == {**result.error, "attempt": 2}
-    assert len([record for record in sqlite.journal("r") if record.mark is Mark.COMPLETED]) == 500
+    assert len([record for record in sqlite.journal(RUN) if record.mark is Mark.COMPLETED]) == 500

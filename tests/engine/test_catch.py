@@ -16,7 +16,7 @@ from tramai.stores.memory import Memory
 from tramai.testing.clock import FakeClock
 
 from . import functions
-from .support import Watch, call, make, name, run
+from .support import RUN, Watch, call, make, name, run
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def store() -> Memory:
 
 def ended(store: Memory) -> list[str]:
     """The paths that have ended well, in order."""
-    return [record.path for record in store.journal("r") if record.mark in (Mark.COMPLETED, Mark.SKIPPED)]
+    return [record.path for record in store.journal(RUN) if record.mark in (Mark.COMPLETED, Mark.SKIPPED)]
 
 
 def failing(id: str = "bad", **more: Any) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def test_the_steps_of_a_clause_see_the_error_and_give_the_output(store: Memory) 
 def test_all_attempts_are_made_before_a_clause_is_taken(store: Memory) -> None:
     made = make([failing(retry={"max_attempts": 3, "delay": "0s"}, catch=[{"output": "${{ none }}"}])])
     assert run(store, made).status == "completed"
-    assert [record.attempt for record in store.journal("r") if record.mark is Mark.FAILED] == [1, 2, 3]
+    assert [record.attempt for record in store.journal(RUN) if record.mark is Mark.FAILED] == [1, 2, 3]
 
 
 def test_a_container_that_fails_is_caught_as_a_whole(store: Memory) -> None:
@@ -156,7 +156,7 @@ def test_a_clause_that_was_entered_is_gone_on_with_and_the_step_is_not_tried_aga
         outputs={"o": "${{ steps.bad.output.first }}"},
     )
     assert run(store, made).status == "failed"
-    assert engine.resume("r", store=store).outputs == {"o": 1}
+    assert engine.resume(RUN, store=store).outputs == {"o": 1}
     assert functions.calls[tried] == 1
     assert functions.calls[fixed] == 1
 
@@ -181,7 +181,7 @@ def test_the_catch_of_the_workflow_completes_the_run_and_keeps_what_was_wrong(st
     assert result.outputs == {"told": "bad5", "never": "no"}
     assert result.error is not None
     assert result.error["type"] == "exit.3"
-    assert store.get("r").error is not None
+    assert store.get(RUN).error is not None
 
 
 def test_without_an_output_of_its_own_the_outputs_of_the_workflow_are_computed(store: Memory) -> None:
@@ -206,8 +206,8 @@ def test_the_catch_of_the_workflow_is_gone_on_with_after_a_stop(store: Memory) -
     )
     assert run(store, made, clock=clock).status == "sleeping"
     clock.advance(7200)
-    assert engine.resume("r", store=store, clock=clock).outputs == {"said": 5, "bad": "failed"}
-    assert [record.attempt for record in store.journal("r") if record.mark is Mark.FAILED] == [1]
+    assert engine.resume(RUN, store=store, clock=clock).outputs == {"said": 5, "bad": "failed"}
+    assert [record.attempt for record in store.journal(RUN) if record.mark is Mark.FAILED] == [1]
 
 
 # Finally.
@@ -216,7 +216,7 @@ STATUS = {"id": "tidy", "local": "${{ [run.status, error.type | default('none')]
 
 
 def tidied(store: Memory) -> Any:
-    return [record.value for record in store.journal("r") if record.path.endswith(".tidy")]
+    return [record.value for record in store.journal(RUN) if record.path.endswith(".tidy")]
 
 
 def test_finally_runs_after_success_and_after_failure(store: Memory) -> None:
@@ -247,7 +247,7 @@ def test_finally_runs_again_when_a_failed_run_was_resumed(store: Memory) -> None
     flaky = name()
     made = make([{"id": "bad", "local": call("fail_until", name=flaky, times=1)}], **{"finally": [STATUS]})
     assert run(store, made).status == "failed"
-    assert engine.resume("r", store=store).status == "completed"
+    assert engine.resume(RUN, store=store).status == "completed"
     assert tidied(store) == ['["failed","plugin.RuntimeError"]', '["completed","none"]']
     assert [path for path in ended(store) if "tidy" in path] == ["@finally[0].tidy", "@finally[1].tidy"]
 
@@ -258,7 +258,7 @@ def test_what_has_run_of_finally_does_not_run_again_after_a_stop(store: Memory) 
     made = make([failing()], **{"finally": steps})
     assert run(store, made, clock=clock).status == "sleeping"
     clock.advance(7200)
-    result = engine.resume("r", store=store, clock=clock)
+    result = engine.resume(RUN, store=store, clock=clock)
     assert (result.status, result.error and result.error["step"]) == ("failed", "bad")
     assert functions.calls[once] == 1
     assert tidied(store) == ['["failed","exit.3"]']
@@ -269,7 +269,7 @@ def test_finally_runs_when_the_run_is_cancelled_under_way(store: Memory) -> None
 
     def cancel(event: Any, /) -> None:
         if getattr(event, "path", "") == "long" and not hasattr(event, "status"):
-            store.request_cancel("r", Note(at=1.0, type="cancel.requested"), now=1.0)
+            store.request_cancel(RUN, Note(at=1.0, type="cancel.requested"), now=1.0)
             interrupt.set("cancelled")
 
     made = make(
@@ -279,8 +279,8 @@ def test_finally_runs_when_the_run_is_cancelled_under_way(store: Memory) -> None
     result = run(store, made, observers=[cancel], options={"interrupt": interrupt})
     assert (result.status, result.exit_status) == ("cancelled", 12)
     assert tidied(store) == ['["cancelled","cancelled"]']
-    assert [record.value for record in store.journal("r") if record.path.endswith("seen")] == ['[7,"skipped"]']
-    assert store.get("r").status is Status.CANCELLED
+    assert [record.value for record in store.journal(RUN) if record.path.endswith("seen")] == ['[7,"skipped"]']
+    assert store.get(RUN).status is Status.CANCELLED
 
 
 def test_finally_does_not_run_when_the_run_is_only_interrupted(store: Memory) -> None:
@@ -334,7 +334,7 @@ def test_a_deadline_of_a_container_counts_from_its_first_beginning(store: Memory
     made = make([{"id": "all", "foreach": {"items": [1], "do": do}, "deadline": "2h"}])
     assert run(store, made, clock=clock).status == "sleeping"
     clock.advance(7200)
-    result = engine.resume("r", store=store, clock=clock)
+    result = engine.resume(RUN, store=store, clock=clock)
     assert result.error is not None
     assert (result.error["type"], result.error["step"]) == ("timeout", "all")
 
@@ -388,7 +388,7 @@ def test_saves_are_reduced_side_by_side_and_after_a_resume(store: Memory) -> Non
     )
     assert run(store, made, clock=clock).status == "sleeping"
     clock.advance(7200)
-    assert engine.resume("r", store=store, clock=clock).outputs == {
+    assert engine.resume(RUN, store=store, clock=clock).outputs == {
         "sum": 16,
         "list": [1, 2, 3, 10],
         "map": {"k${{ n }}": 1},
@@ -416,7 +416,7 @@ def test_what_cannot_be_added_up_fails_the_step(store: Memory) -> None:
     assert result.error is not None
     assert result.error["type"] == "invalid_output"
     assert "state.sum" in result.error["message"]
-    assert store.get("r").status is Status.FAILED
+    assert store.get(RUN).status is Status.FAILED
 
 
 # What changes of the definition, and reruns, make of it.
@@ -433,8 +433,8 @@ def test_finally_may_be_changed_after_it_has_run_and_what_was_caught_may_not(sto
     flaky = name()
     assert run(store, made("${{ 1 }}", "${{ 1 }}")).status == "failed"
     with pytest.raises(DefinitionChanged):
-        engine.resume("r", store=store, plan=made("${{ 1 }}", "${{ 2 }}"), accept_changes=True)
-    result = engine.resume("r", store=store, plan=made("${{ 2 }}", "${{ 1 }}"), accept_changes=True)
+        engine.resume(RUN, store=store, plan=made("${{ 1 }}", "${{ 2 }}"), accept_changes=True)
+    result = engine.resume(RUN, store=store, plan=made("${{ 2 }}", "${{ 1 }}"), accept_changes=True)
     assert result.status == "completed"
     assert tidied(store) == ["1", "2"]
 
@@ -446,7 +446,7 @@ def test_a_rerun_takes_over_what_was_caught(store: Memory) -> None:
         {"id": "second", "local": "${{ [steps.first.output, steps.first.status] }}"},
     ]
     assert run(store, make(steps, outputs={"o": "${{ steps.second.output }}"})).status == "completed"
-    result = engine.rerun("r", store=store, start_at="second")
+    result = engine.rerun(RUN, store=store, start_at="second")
     assert result.outputs == {"o": ["instead", "recovered"]}
     assert functions.calls[caught] == 1
 
@@ -454,7 +454,7 @@ def test_a_rerun_takes_over_what_was_caught(store: Memory) -> None:
 def test_a_rerun_begins_at_no_step_of_finally(store: Memory) -> None:
     run(store, make([{"id": "a", "local": 1}], **{"finally": [STATUS]}))
     with pytest.raises(UsageError, match="at the end"):
-        engine.rerun("r", store=store, start_at="tidy")
+        engine.rerun(RUN, store=store, start_at="tidy")
 
 
 def test_outputs_are_those_before_finally_also_after_a_stop_in_it(store: Memory) -> None:
@@ -467,8 +467,8 @@ def test_outputs_are_those_before_finally_also_after_a_stop_in_it(store: Memory)
     )
     assert run(store, made, clock=clock).status == "sleeping"
     clock.advance(7200)
-    assert engine.resume("r", store=store, clock=clock).outputs == {"n": 1}
-    assert store.get("r").outputs == '{"n":1}'
+    assert engine.resume(RUN, store=store, clock=clock).outputs == {"n": 1}
+    assert store.get(RUN).outputs == '{"n":1}'
 
 
 def test_a_step_of_finally_that_is_to_run_again_does_not_bring_back_what_had_failed(store: Memory) -> None:
@@ -479,12 +479,12 @@ def test_a_step_of_finally_that_is_to_run_again_does_not_bring_back_what_had_fai
     )
     assert run(store, made).status == "failed"
     other = unseen(store, "@finally[0].tidy")
-    recovery.resolve(other, other.get("r"), "@finally[0].tidy", as_="retry", clock=FakeClock())
+    recovery.resolve(other, other.get(RUN), "@finally[0].tidy", as_="retry", clock=FakeClock())
     before = functions.calls[tried], functions.calls[once]
-    result = engine.resume("r", store=other)
+    result = engine.resume(RUN, store=other)
     assert (result.status, result.error and result.error["step"]) == ("failed", "bad")
     assert (functions.calls[tried], functions.calls[once]) == before
-    assert [record.mark.value for record in other.journal("r") if record.path == "@finally[0].tidy"] == [
+    assert [record.mark.value for record in other.journal(RUN) if record.path == "@finally[0].tidy"] == [
         "unknown",
         "cancelled",
         "started",
@@ -494,7 +494,7 @@ def test_a_step_of_finally_that_is_to_run_again_does_not_bring_back_what_had_fai
 
 def unseen(store: Memory, path: str) -> Memory:
     """The same run as it would be if the end of its last step had not been seen."""
-    run, records, other = store.get("r"), store.journal("r"), Memory()
+    run, records, other = store.get(RUN), store.journal(RUN), Memory()
     assert records[-1].path == path
     kept = tuple(record for record in records if record.path != path)
     last = replace(
@@ -502,6 +502,6 @@ def unseen(store: Memory, path: str) -> Memory:
     )
     blocked = replace(run, status=Status.BLOCKED, finished=None)
     other.adopt(
-        Bundle(run=blocked, definition=store.definition(run.digest), records=(*kept, last), notes=store.notes("r"))
+        Bundle(run=blocked, definition=store.definition(run.digest), records=(*kept, last), notes=store.notes(RUN))
     )
     return other

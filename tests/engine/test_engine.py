@@ -14,7 +14,7 @@ from tramai.stores.memory import Memory
 from tramai.testing.clock import FakeClock
 
 from . import functions
-from .support import Watch, call, make, name, run
+from .support import RUN, Watch, call, make, name, run
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def store() -> Memory:
 
 
 def marks(store: Memory) -> list[tuple[str, str, int]]:
-    return [(record.path, record.mark.value, record.attempt) for record in store.journal("r")]
+    return [(record.path, record.mark.value, record.attempt) for record in store.journal(RUN)]
 
 
 # How a run goes.
@@ -43,7 +43,7 @@ def test_steps_run_in_order_and_feed_each_other(store: Memory) -> None:
     result = run(store, made)
     assert (result.status, result.exit_status) == ("completed", 0)
     assert result.outputs == {"b": {"double": 84, "text": "is 42"}}
-    stored = store.get("r")
+    stored = store.get(RUN)
     assert stored.status is Status.COMPLETED
     assert stored.lease is None
     assert stored.step_executions == 2
@@ -136,8 +136,8 @@ def test_a_branch_compares_with_the_json_text_of_its_keys(store: Memory, select:
         [{"id": "b", "branch": {"select": select, "cases": cases, "default": [{"id": "other", "local": "else"}]}}]
     )
     run(store, made)
-    assert list(store.journal("r")[-1].value or "")  # the container's record closes the run
-    assert taken in (store.journal("r")[-1].value or "")
+    assert list(store.journal(RUN)[-1].value or "")  # the container's record closes the run
+    assert taken in (store.journal(RUN)[-1].value or "")
 
 
 def test_no_case_and_no_default_fails_and_names_them(store: Memory) -> None:
@@ -230,7 +230,7 @@ def test_a_failed_run_resumes_at_the_failed_step_with_a_new_attempt(store: Memor
     first = run(store, made)
     assert (first.status, first.exit_status) == ("failed", 1)
     watch = Watch()
-    second = engine.resume("r", store=store, plan=made, observers=[watch])
+    second = engine.resume(RUN, store=store, plan=made, observers=[watch])
     assert second.outputs == {"c": 1}
     assert functions.calls[done] == 1
     assert watch.statuses() == {"a": "replayed", "b": "succeeded", "c": "succeeded"}
@@ -247,15 +247,15 @@ def test_the_limit_of_executions_counts_retries_and_resumes(store: Memory) -> No
     ]
     limited = make(steps, limits={"max_step_executions": 5})
     assert run(store, limited).status == "failed"
-    second = engine.resume("r", store=store)
+    second = engine.resume(RUN, store=store)
     assert second.error is not None
     assert second.error["type"] == "limit"
     assert "5 step executions" in second.error["message"]
     assert second.error["step"] == "c"
-    assert store.get("r").step_executions == 5
-    third = engine.resume("r", store=store, plan=make(steps, limits={"max_step_executions": 8}), accept_changes=True)
+    assert store.get(RUN).step_executions == 5
+    third = engine.resume(RUN, store=store, plan=make(steps, limits={"max_step_executions": 8}), accept_changes=True)
     assert third.status == "completed"
-    assert store.get("r").step_executions == 7
+    assert store.get(RUN).step_executions == 7
 
 
 def test_a_closed_gate_rejects_the_run(store: Memory) -> None:
@@ -324,12 +324,12 @@ def test_a_long_delay_suspends_and_wakes_at_the_instant_it_fixed(store: Memory) 
     assert (first.status, first.exit_status) == ("sleeping", 11)
     assert first.wake_at == start + 2_592_000
     clock.advance(1000)
-    early = engine.resume("r", store=store, plan=made, clock=clock)
+    early = engine.resume(RUN, store=store, plan=made, clock=clock)
     assert (early.status, early.resumed) == ("sleeping", False)
-    assert store.get("r").lease is None
+    assert store.get(RUN).lease is None
     clock.advance(2_592_000)
-    assert engine.resume("r", store=store, plan=made, clock=clock).status == "completed"
-    assert store.journal("r")[-1].value == str(start + 2_592_000)
+    assert engine.resume(RUN, store=store, plan=made, clock=clock).status == "completed"
+    assert store.journal(RUN)[-1].value == str(start + 2_592_000)
 
 
 @pytest.mark.parametrize("settings", ["0s", {"until": "2001-01-01T00:00:00Z"}])
@@ -344,7 +344,7 @@ def test_a_sleeping_branch_lets_its_sibling_finish(store: Memory) -> None:
     made = make([{"id": "p", "parallel": {"branches": branches}}], outputs={"p": "${{ steps.p.output.quick }}"})
     assert run(store, made, clock=clock).status == "sleeping"
     clock.advance(86_401)
-    assert engine.resume("r", store=store, plan=made, clock=clock).outputs == {"p": {"q": 1}}
+    assert engine.resume(RUN, store=store, plan=made, clock=clock).outputs == {"p": {"q": 1}}
     assert functions.calls[counter] == 1
 
 
@@ -361,9 +361,9 @@ def test_an_interrupt_stops_before_the_next_step_and_the_run_goes_on_later(store
     made = make([{"id": "a", "local": "1"}, {"id": "b", "local": "2"}], outputs={"b": "${{ steps.b.output }}"})
     first = run(store, made, observers=[stop_after_first], options={"interrupt": interrupt})
     assert first.status == "interrupted"
-    assert store.get("r").status is Status.READY
-    assert store.get("r").lease is None
-    assert engine.resume("r", store=store, plan=made).outputs == {"b": "2"}
+    assert store.get(RUN).status is Status.READY
+    assert store.get(RUN).lease is None
+    assert engine.resume(RUN, store=store, plan=made).outputs == {"b": "2"}
 
 
 def test_a_cancelled_run_stays_cancelled(store: Memory) -> None:
@@ -372,7 +372,7 @@ def test_a_cancelled_run_stays_cancelled(store: Memory) -> None:
     first = run(store, made, observers=[lambda event: interrupt.set("cancelled")], options={"interrupt": interrupt})
     assert (first.status, first.exit_status) == ("cancelled", 12)
     with pytest.raises(NotInThatState, match="is cancelled"):
-        engine.resume("r", store=store, plan=made)
+        engine.resume(RUN, store=store, plan=made)
 
 
 def test_an_observer_that_raises_changes_nothing(store: Memory) -> None:
@@ -391,9 +391,9 @@ def test_an_interruption_escapes_an_observer_and_leaves_the_run_resumable(store:
     made = make([{"id": "a", "shell": "true"}], outputs={"a": "${{ steps.a.status }}"})
     with pytest.raises(KeyboardInterrupt):
         run(store, made, observers=[interrupt])
-    assert store.get("r").status is Status.READY
-    assert store.get("r").lease is None
-    assert engine.resume("r", store=store, plan=made).outputs == {"a": "succeeded"}
+    assert store.get(RUN).status is Status.READY
+    assert store.get(RUN).lease is None
+    assert engine.resume(RUN, store=store, plan=made).outputs == {"a": "succeeded"}
 
 
 # Identity.
@@ -403,7 +403,7 @@ def test_resuming_a_completed_run_gives_its_result_and_runs_nothing(store: Memor
     counter = name()
     made = make([{"id": "a", "local": call("count", name=counter)}], outputs={"a": "${{ steps.a.output }}"})
     run(store, made)
-    again = engine.resume("r", store=store, plan=made)
+    again = engine.resume(RUN, store=store, plan=made)
     assert (again.status, again.resumed, again.outputs) == ("completed", False, {"a": 1})
     assert functions.calls[counter] == 1
 
@@ -422,9 +422,9 @@ def test_a_run_that_somebody_holds_cannot_be_resumed(store: Memory) -> None:
     made = make([{"id": "a", "local": call("fail_until", name=name(), times=1)}])
     run(store, made)
     clock = FakeClock()
-    store.claim("r", owner="other:1", holder=Holder.here(), ttl=30, now=clock.now())
+    store.claim(RUN, owner="other:1", holder=Holder.here(), ttl=30, now=clock.now())
     with pytest.raises(LeaseHeld, match="owned by other:1"):
-        engine.resume("r", store=store, plan=made, clock=clock)
+        engine.resume(RUN, store=store, plan=made, clock=clock)
 
 
 def test_a_changed_command_is_refused_and_the_stored_source_still_runs(store: Memory) -> None:
@@ -433,9 +433,9 @@ def test_a_changed_command_is_refused_and_the_stored_source_still_runs(store: Me
     run(store, make(steps))
     changed = make([{"id": "a", "local": "2"}, *steps[1:]])
     with pytest.raises(DefinitionChanged) as caught:
-        engine.resume("r", store=store, plan=changed, accept_changes=True)
+        engine.resume(RUN, store=store, plan=changed, accept_changes=True)
     assert [difference.step for difference in caught.value.details["ran"]] == ["a"]  # type: ignore[attr-defined]
-    assert engine.resume("r", store=store).status == "completed"
+    assert engine.resume(RUN, store=store).status == "completed"
 
 
 def test_a_step_added_behind_everything_that_ran_may_be_accepted(store: Memory) -> None:
@@ -443,10 +443,10 @@ def test_a_step_added_behind_everything_that_ran_may_be_accepted(store: Memory) 
     run(store, make(steps))
     longer = make([*steps, {"id": "c", "local": "3"}], outputs={"c": "${{ steps.c.output }}"})
     with pytest.raises(DefinitionChanged):
-        engine.resume("r", store=store, plan=longer)
-    assert engine.resume("r", store=store, plan=longer, accept_changes=True).outputs == {"c": "3"}
-    assert store.get("r").digest == longer.digest
-    assert "definition.accepted" in [note.type for note in store.notes("r")]
+        engine.resume(RUN, store=store, plan=longer)
+    assert engine.resume(RUN, store=store, plan=longer, accept_changes=True).outputs == {"c": "3"}
+    assert store.get(RUN).digest == longer.digest
+    assert "definition.accepted" in [note.type for note in store.notes(RUN)]
 
 
 def test_a_missing_secret_is_refused_before_anything_is_written(store: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -467,7 +467,7 @@ def test_a_secret_never_reaches_the_journal(store: Memory, monkeypatch: pytest.M
     )
     result = run(store, made)
     assert result.outputs == {"a": "it is ***!", "raw": "***"}
-    kept = "".join(str(record) for record in store.journal("r")) + str(store.get("r"))
+    kept = "".join(str(record) for record in store.journal(RUN)) + str(store.get(RUN))
     assert "S3cr3t" not in kept
 
 
@@ -492,7 +492,7 @@ def test_a_pure_fan_out_shares_its_commits() -> None:
     )
     run(store, made)
     assert store.commits <= 1000 / 16
-    assert sum(1 for record in store.journal("r") if record.mark is Mark.COMPLETED) == 1001
+    assert sum(1 for record in store.journal(RUN) if record.mark is Mark.COMPLETED) == 1001
 
 
 def test_a_step_costs_one_commit_and_the_end_one_more() -> None:
@@ -544,10 +544,10 @@ def test_death_at_any_commit_changes_neither_outputs_nor_what_was_done(after: bo
             result = run(store, made, clock=clock)
         except Crash:
             deaths += 1
-            done = {record.path for record in store.journal("r") if record.mark is Mark.COMPLETED}
+            done = {record.path for record in store.journal(RUN) if record.mark is Mark.COMPLETED}
             calls = dict(functions.calls)
             clock.advance(31)
-            result = engine.resume("r", store=store, plan=made, clock=clock)
+            result = engine.resume(RUN, store=store, plan=made, clock=clock)
             if "a" in done:
                 assert functions.calls[counter] == calls[counter] == 1
         assert result.status == "completed"
@@ -559,8 +559,8 @@ def test_a_cancel_request_is_recorded_for_a_run_nobody_holds(store: Memory) -> N
     clock = FakeClock()
     made = make([{"id": "d", "delay": "1d"}])
     run(store, made, clock=clock)
-    store.request_cancel("r", Note(at=clock.now(), type="run.cancel", by="me"), now=clock.now())
-    assert store.get("r").status is Status.CANCELLED
+    store.request_cancel(RUN, Note(at=clock.now(), type="run.cancel", by="me"), now=clock.now())
+    assert store.get(RUN).status is Status.CANCELLED
 
 
 def test_a_wait_that_is_asked_for_and_too_long_fails_at_once_and_says_so(store: Memory) -> None:

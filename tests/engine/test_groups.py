@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.support import Watch, make
+from tests.engine.support import RUN, Watch, make
 from tramai import engine, plan
 from tramai.clock import SystemClock
 from tramai.errors import DefinitionChanged, GroupFull, UnfitGroup
@@ -70,7 +70,7 @@ class OnceQueued(Watch):
 
 
 def start(store: Store, made: plan.Plan, given: dict[str, Any] | None = None, *watch: Watch, **more: Any) -> Any:
-    options = engine.Options(**{"run_id": "r", **more})
+    options = engine.Options(**{"run_id": RUN, **more})
     return engine.run(made, given or {}, store=store, observers=watch, options=options)
 
 
@@ -78,8 +78,8 @@ def test_the_name_of_a_group_is_made_once_and_kept(store: Memory) -> None:
     rule = {"group": "deploy-${{ inputs.host }}-${{ run.workflow }}", "limit": 3}
     made = flow(inputs={"host": {"type": "string"}}, concurrency=rule)
     assert start(store, made, {"host": "web1"}).outputs == {"a": 1}
-    assert store.get("r").group == Group("deploy-web1-test", 3)
-    engine.rerun("r", store=store, options=engine.Options(run_id="again"))
+    assert store.get(RUN).group == Group("deploy-web1-test", 3)
+    engine.rerun(RUN, store=store, options=engine.Options(run_id="again"))
     assert store.get("again").group == Group("deploy-web1-test", 3)
 
 
@@ -123,7 +123,7 @@ def test_where_there_is_room_nobody_hears_of_the_group(store: Memory) -> None:
     watch = OnceQueued(lambda: None)
     assert start(store, flow(), None, watch).status == "completed"
     assert watch.queued() == []
-    assert [note.type for note in store.notes("r")] == ["run.completed"]
+    assert [note.type for note in store.notes(RUN)] == ["run.completed"]
 
 
 def test_who_waits_is_told_for_whom_and_goes_on_when_the_place_is_free(store: Memory) -> None:
@@ -136,7 +136,7 @@ def test_who_waits_is_told_for_whom_and_goes_on_when_the_place_is_free(store: Me
         "g", 1, [("holder", "wf", "bob")],
     )  # fmt: skip
     assert [event.__class__.__name__ for event in watch.events][:2] == ["RunStarted", "RunQueued"]
-    assert [note.type for note in store.notes("r")] == ["run.queued", "run.entered", "run.completed"]
+    assert [note.type for note in store.notes(RUN)] == ["run.queued", "run.entered", "run.completed"]
 
 
 def test_two_workflows_that_name_one_group_wait_for_each_other(store: Memory) -> None:
@@ -150,20 +150,20 @@ def test_one_that_is_interrupted_in_line_is_ready_and_stands_in_line_again(store
     lease, stop = hold(store), Interrupt()
     result = start(store, flow(), None, OnceQueued(lambda: stop.set("signal")), interrupt=stop)
     assert (result.status, result.exit_status, result.error) == ("interrupted", 130, None)
-    run = store.get("r")
-    assert (run.status, run.lease, store.journal("r")) == (Status.READY, None, ())
+    run = store.get(RUN)
+    assert (run.status, run.lease, store.journal(RUN)) == (Status.READY, None, ())
     watch = OnceQueued(lambda: let_go(store, lease))
-    assert engine.resume("r", store=store, observers=[watch]).outputs == {"a": 1}
+    assert engine.resume(RUN, store=store, observers=[watch]).outputs == {"a": 1}
     assert len(watch.queued()) == 1
 
 
 def test_one_that_is_cancelled_in_line_ends_and_nothing_of_it_runs(store: Memory) -> None:
     hold(store)
-    cancel = OnceQueued(lambda: engine.cancel("r", store=store))
+    cancel = OnceQueued(lambda: engine.cancel(RUN, store=store))
     made = flow(**{"finally": [{"id": "f", "local": 1}]})
     result = start(store, made, None, cancel)
     assert (result.status, result.exit_status) == ("cancelled", 12)
-    assert (store.get("r").status, store.journal("r")) == (Status.CANCELLED, ())
+    assert (store.get(RUN).status, store.journal(RUN)) == (Status.CANCELLED, ())
 
 
 def test_skip_ends_a_new_run_as_cancelled_and_nothing_of_it_runs(store: Memory) -> None:
@@ -176,7 +176,7 @@ def test_skip_ends_a_new_run_as_cancelled_and_nothing_of_it_runs(store: Memory) 
         "group": "g",
         "held_by": ["holder"],
     }
-    assert (store.get("r").status, store.journal("r")) == (Status.CANCELLED, ())
+    assert (store.get(RUN).status, store.journal(RUN)) == (Status.CANCELLED, ())
 
 
 def test_fail_names_who_has_the_place(store: Memory) -> None:
@@ -185,7 +185,7 @@ def test_fail_names_who_has_the_place(store: Memory) -> None:
     assert (result.status, result.exit_status) == ("cancelled", 5)
     assert result.error is not None
     assert (result.error["type"], result.error["code"], result.error["held_by"]) == ("group_full", "TRM450", ["holder"])
-    assert (store.get("r").status, store.journal("r")) == (Status.CANCELLED, ())
+    assert (store.get(RUN).status, store.journal(RUN)) == (Status.CANCELLED, ())
     assert engine.run(flow("fail"), {}, store=Memory()).status == "completed"
 
 
@@ -208,7 +208,7 @@ def test_cancel_running_ends_the_older_ones_first_and_their_finally_runs(store: 
     assert [result.status for result in results] == ["cancelled"]
     assert (tmp_path / "tidied").exists()
     (note,) = [note for note in store.notes("old") if note.type == "cancel.requested"]
-    assert note.comment == "run r of the same group takes its place"
+    assert note.comment == f"run {RUN} of the same group takes its place"
 
 
 def test_cancel_running_asks_only_as_many_as_stand_in_its_way_and_no_younger_ones(store: Memory) -> None:
@@ -227,48 +227,48 @@ def test_cancel_running_asks_only_as_many_as_stand_in_its_way_and_no_younger_one
 def test_a_resume_that_does_not_wait_leaves_the_run_as_it_was(store: Memory, policy: str) -> None:
     clock = FakeClock(SystemClock().now())
     steps = [*ONE, {"id": "nap", "delay": "1h"}]
-    made, options = flow(policy, steps=steps), engine.Options(run_id="r", wait=0)
+    made, options = flow(policy, steps=steps), engine.Options(run_id=RUN, wait=0)
     assert engine.run(made, {}, store=store, options=options, clock=clock).status == "sleeping"
-    before = store.get("r")
+    before = store.get(RUN)
     lease = hold(store, new={"created": 5.0})
     clock.advance(3600)
     watch = Watch()
     with pytest.raises(GroupFull, match="before this run comes run holder of wf") as caught:
-        engine.resume("r", store=store, options=options, clock=clock, observers=[watch])
+        engine.resume(RUN, store=store, options=options, clock=clock, observers=[watch])
     assert (caught.value.exit_status, watch.events) == (5, [])
-    after = store.get("r")
+    after = store.get(RUN)
     assert replace(after, fence=before.fence, revision=before.revision, updated=before.updated) == before
     let_go(store, lease)
-    assert engine.resume("r", store=store, options=options, clock=clock).outputs == {"a": 1}
+    assert engine.resume(RUN, store=store, options=options, clock=clock).outputs == {"a": 1}
 
 
 def test_a_suspended_run_holds_no_place_and_waits_for_one_when_it_goes_on(store: Memory) -> None:
     clock = FakeClock(SystemClock().now())
     made = flow(steps=[*ONE, {"id": "nap", "delay": "1h"}])
-    options = engine.Options(run_id="r", wait=0)
+    options = engine.Options(run_id=RUN, wait=0)
     assert engine.run(made, {}, store=store, options=options, clock=clock).status == "sleeping"
     assert start(store, flow("fail"), run_id="s").status == "completed"
     lease, stop = hold(store), Interrupt()
     clock.advance(3600)
     again = replace(options, interrupt=stop)
     watch = OnceQueued(lambda: stop.set("signal"))
-    assert engine.resume("r", store=store, options=again, clock=clock, observers=[watch]).status == "interrupted"
-    assert store.get("r").status is Status.SLEEPING
+    assert engine.resume(RUN, store=store, options=again, clock=clock, observers=[watch]).status == "interrupted"
+    assert store.get(RUN).status is Status.SLEEPING
     watch = OnceQueued(lambda: let_go(store, lease))
-    assert engine.resume("r", store=store, options=options, clock=clock, observers=[watch]).outputs == {"a": 1}
+    assert engine.resume(RUN, store=store, options=options, clock=clock, observers=[watch]).outputs == {"a": 1}
     assert len(watch.queued()) == 1
 
 
 def test_one_that_had_begun_and_is_cancelled_in_line_runs_its_finally(store: Memory) -> None:
     clock = FakeClock(SystemClock().now())
     made = flow(steps=[*ONE, {"id": "nap", "delay": "1h"}], **{"finally": [{"id": "f", "local": 1}]})
-    options = engine.Options(run_id="r", wait=0)
+    options = engine.Options(run_id=RUN, wait=0)
     assert engine.run(made, {}, store=store, options=options, clock=clock).status == "sleeping"
     hold(store)
     clock.advance(3600)
-    watch = OnceQueued(lambda: engine.cancel("r", store=store))
-    assert engine.resume("r", store=store, options=options, clock=clock, observers=[watch]).status == "cancelled"
-    assert any(line.path.startswith("@finally") for line in store.journal("r"))
+    watch = OnceQueued(lambda: engine.cancel(RUN, store=store))
+    assert engine.resume(RUN, store=store, options=options, clock=clock, observers=[watch]).status == "cancelled"
+    assert any(line.path.startswith("@finally") for line in store.journal(RUN))
 
 
 def test_a_dead_holder_keeps_nobody_waiting(store: Memory) -> None:
@@ -283,25 +283,25 @@ def test_the_lease_of_one_that_waits_is_kept(store: Memory) -> None:
 
 
 def test_the_time_in_line_is_no_running_time(store: Memory) -> None:
-    _, lease = store.create(new_run("r", created=0.0), owner="a", holder=HERE, ttl=900.0, now=0.0)
+    _, lease = store.create(new_run(RUN, created=0.0), owner="a", holder=HERE, ttl=900.0, now=0.0)
     assert lease is not None
     said = (Note(at=1.0, type="run.queued"), Note(at=500.0, type="run.entered"))
     lines: tuple[Record, ...] = (record(1, at=501.0), record(2, at=503.0))
     store.commit(lease, change(FakeClock(600.0), *lines, notes=said))
-    assert ran_before(store, store.get("r"), store.journal("r")) == 4.0
+    assert ran_before(store, store.get(RUN), store.journal(RUN)) == 4.0
 
 
 def test_a_run_that_goes_on_with_another_rule_stays_in_its_group(store: Memory) -> None:
     clock = FakeClock(SystemClock().now())
-    steps, options = [*ONE, {"id": "nap", "delay": "1h"}], engine.Options(run_id="r", wait=0)
+    steps, options = [*ONE, {"id": "nap", "delay": "1h"}], engine.Options(run_id=RUN, wait=0)
     assert engine.run(flow(steps=steps), {}, store=store, options=options, clock=clock).status == "sleeping"
     other = flow("fail", steps=steps, concurrency={"group": "h", "limit": 2})
     clock.advance(3600)
     hold(store)
     with pytest.raises(DefinitionChanged):
-        engine.resume("r", store=store, plan=other, options=options, clock=clock)
+        engine.resume(RUN, store=store, plan=other, options=options, clock=clock)
     with pytest.raises(GroupFull, match=r"the group 'g' has no place \(1 at a time\)"):
-        engine.resume("r", store=store, plan=other, accept_changes=True, options=options, clock=clock)
+        engine.resume(RUN, store=store, plan=other, accept_changes=True, options=options, clock=clock)
 
 
 OF_LEAF, OF_CALL = "{n: '${{ steps.a.output }}'}", "{n: '${{ steps.c.output.n }}'}"
@@ -374,4 +374,4 @@ def test_a_caller_that_is_stopped_takes_the_waiting_child_with_it(store: Memory,
     threading.Timer(0.3, lambda: stop.set("signal")).start()
     assert start(store, files.plan("free"), interrupt=stop).status == "interrupted"
     let_go(store, lease)
-    assert engine.resume("r", store=store).status == "completed"
+    assert engine.resume(RUN, store=store).status == "completed"

@@ -24,7 +24,7 @@ from tramai.stores.memory import Memory
 from tramai.testing.clock import FakeClock
 
 from . import functions
-from .support import call, make, name, run
+from .support import RUN, call, make, name, run
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def store() -> Memory:
 
 def again(store: Memory, **more: Any) -> engine.Result:
     options = engine.Options(run_id="again", **more.pop("options", {}))
-    return engine.rerun("r", store=store, options=options, **more)
+    return engine.rerun(RUN, store=store, options=options, **more)
 
 
 def counting(*ids: str, fails: str | None = None, times: int = 1) -> tuple[list[dict[str, Any]], dict[str, str]]:
@@ -57,17 +57,17 @@ def test_a_rerun_is_a_new_run_with_the_same_inputs(store: Memory) -> None:
     second = again(store, options={"labels": ("y", "z")})
     assert (second.run_id, second.status, second.outputs) == ("again", "completed", first.outputs)
     assert calls(counters) == {"a": 2, "b": 2}
-    before, after = store.get("r"), store.get("again")
+    before, after = store.get(RUN), store.get("again")
     assert (after.inputs, after.cwd, after.file, after.digest) == (
         before.inputs,
         before.cwd,
         before.file,
         before.digest,
     )
-    assert (after.rerun_of, after.labels, after.fence, before.rerun_of) == ("r", ("x", "y", "z"), 1, None)
+    assert (after.rerun_of, after.labels, after.fence, before.rerun_of) == (RUN, ("x", "y", "z"), 1, None)
     assert after.generation != before.generation
     assert [note.type for note in store.notes("again")] == ["run.rerun_of", "run.completed"]
-    assert decode(store.notes("again")[0].data or "") == {"run_id": "r", "from": None, "records": 0}
+    assert decode(store.notes("again")[0].data or "") == {"run_id": RUN, "from": None, "records": 0}
 
 
 def test_a_rerun_from_a_step_takes_over_what_stands_before_it(store: Memory) -> None:
@@ -87,7 +87,7 @@ def test_a_failed_run_is_rerun_from_the_step_that_failed(store: Memory) -> None:
     assert run(store, make(steps)).status == "failed"
     assert again(store, start_at="b").status == "completed"
     assert calls(counters) == {"a": 1, "b": 2}
-    assert store.get("r").status is Status.FAILED
+    assert store.get(RUN).status is Status.FAILED
 
 
 def test_a_step_that_stands_before_must_have_ended(store: Memory) -> None:
@@ -225,7 +225,7 @@ def test_a_start_key_reruns_once(store: Memory) -> None:
     steps, counters = counting("a")
     run(store, make(steps))
     first = again(store, options={"start_key": "k"})
-    second = engine.rerun("r", store=store, options=engine.Options(start_key="k"))
+    second = engine.rerun(RUN, store=store, options=engine.Options(start_key="k"))
     assert (second.run_id, second.resumed, second.outputs) == (first.run_id, False, first.outputs)
     assert calls(counters) == {"a": 2}
     with pytest.raises(RunExists):
@@ -269,10 +269,10 @@ def test_time_that_passes_between_an_end_and_what_an_operator_notes_does_not_cou
     run(store, make([{"id": "a", "local": 1}, {"id": "nap", "delay": "2h"}]), clock=clock)
     clock.advance(90_000)
     for type in ("run.arriving", "run.arrived", "cancel.requested"):
-        revision = store.get("r").revision
+        revision = store.get(RUN).revision
         note = Note(at=clock.now(), type=type)
-        store.amend("r", revision=revision, change=Change(now=clock.now(), notes=(note,)))
-    assert ran_before(store, store.get("r"), store.journal("r")) == 0.0
+        store.amend(RUN, revision=revision, change=Change(now=clock.now(), notes=(note,)))
+    assert ran_before(store, store.get(RUN), store.journal(RUN)) == 0.0
 
 
 def test_a_rerun_of_a_rerun_names_the_one_before_it(store: Memory) -> None:
@@ -286,13 +286,13 @@ def test_a_removed_run_cannot_be_rerun_or_resumed_or_started_by_its_key(store: M
     made = make([{"id": "a", "local": 1}])
     run(store, made, options={"start_key": "k"})
     gone = Note(at=1.0, type="run.removed")
-    store.bury("r", gone, revision=store.get("r").revision, status=Status.REMOVED, now=1.0)
+    store.bury(RUN, gone, revision=store.get(RUN).revision, status=Status.REMOVED, now=1.0)
     for ask in (
         lambda: again(store),
-        lambda: engine.resume("r", store=store),
+        lambda: engine.resume(RUN, store=store),
         lambda: engine.run(made, {}, store=store, options=engine.Options(start_key="k")),
     ):
-        with pytest.raises(NotInThatState, match="run r is removed: what it held is gone, its name stays taken"):
+        with pytest.raises(NotInThatState, match=f"run {RUN} is removed: what it held is gone, its name stays taken"):
             ask()
 
 

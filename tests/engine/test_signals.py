@@ -24,7 +24,7 @@ from tramai.store import Holder, Lease, Note
 from tramai.stores.memory import Memory
 from tramai.testing.clock import FakeClock
 
-from .support import Watch, call, make, name, run
+from .support import RUN, Watch, call, make, name, run
 
 CANARY = "c4n4ry"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "events.md"
@@ -152,15 +152,15 @@ def delays(ear: Ear) -> None:
     made = make([{"id": "a", "local": CANARY}, {"id": "nap", "delay": "2h"}])
     assert run(store, made, observers=[ear], clock=clock).status == "sleeping"
     clock.advance(7200)
-    assert engine.resume("r", store=store, plan=made, observers=[ear], clock=clock).status == "completed"
+    assert engine.resume(RUN, store=store, plan=made, observers=[ear], clock=clock).status == "completed"
 
 
 def gates(ear: Ear) -> None:
     store, clock = Memory(), FakeClock()
     made = make([{"id": "a", "local": CANARY}, {"id": "ok", "gate": {"ask": f"{CANARY}?", "approvers": [CANARY]}}])
     assert run(store, made, observers=[ear], clock=clock).status == "waiting"
-    deciding.decide(store, "r", "ok", decision="approved", by=CANARY, comment=CANARY, clock=clock)
-    assert engine.resume("r", store=store, plan=made, observers=[ear], clock=clock).status == "completed"
+    deciding.decide(store, RUN, "ok", decision="approved", by=CANARY, comment=CANARY, clock=clock)
+    assert engine.resume(RUN, store=store, plan=made, observers=[ear], clock=clock).status == "completed"
 
 
 def takeovers(ear: Ear) -> None:
@@ -177,11 +177,11 @@ def takeovers(ear: Ear) -> None:
     made = make([{"id": "unsafe", "shell": f"echo {CANARY}"}])
     with pytest.raises(KeyboardInterrupt):
         run(store, made, clock=clock)
-    store.claim("r", owner="other", holder=Holder.here(), ttl=60, now=clock.now())
+    store.claim(RUN, owner="other", holder=Holder.here(), ttl=60, now=clock.now())
     with pytest.raises(LeaseHeld):
-        engine.resume("r", store=store, plan=made, observers=[ear], clock=clock)
+        engine.resume(RUN, store=store, plan=made, observers=[ear], clock=clock)
     clock.advance(3600)
-    assert engine.resume("r", store=store, plan=made, observers=[ear], clock=clock).status == "blocked"
+    assert engine.resume(RUN, store=store, plan=made, observers=[ear], clock=clock).status == "blocked"
     store = Dies()
     made = make(
         [
@@ -194,7 +194,7 @@ def takeovers(ear: Ear) -> None:
     )
     with pytest.raises(KeyboardInterrupt):
         run(store, made)
-    assert engine.resume("r", store=store, plan=made, observers=[ear]).status == "completed"
+    assert engine.resume(RUN, store=store, plan=made, observers=[ear]).status == "completed"
 
 
 def stopped(ear: Ear) -> None:
@@ -298,7 +298,7 @@ def test_a_lost_lease_is_a_conflict() -> None:
     def take(event: Event) -> None:
         if isinstance(event, StepStarted):
             clock.advance(60)
-            store.claim("r", owner="other", holder=Holder.here(), ttl=60, now=clock.now())
+            store.claim(RUN, owner="other", holder=Holder.here(), ttl=60, now=clock.now())
 
     result = run(store, make([{"id": "a", "local": "1"}]), observers=[ear, take], clock=clock)
     assert result.exit_status == 5

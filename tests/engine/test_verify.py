@@ -16,7 +16,7 @@ from tramai.store import Change, Lease, Mark, Status
 from tramai.stores.memory import Memory
 
 from . import functions
-from .support import Watch, call, make, name, run
+from .support import RUN, Watch, call, make, name, run
 
 
 class Dies(Memory):
@@ -44,16 +44,16 @@ def crashed(*steps: dict[str, Any], path: str = "pay", **top: Any) -> tuple[Dies
     store, made = Dies(path), make(list(steps), **top)
     with pytest.raises(StoreUnavailable):
         run(store, made)
-    assert store.get("r").lease is None
+    assert store.get(RUN).lease is None
     return store, made
 
 
 def marks(store: Memory, path: str = "pay") -> list[tuple[str, int]]:
-    return [(record.mark.value, record.attempt) for record in store.journal("r") if record.path == path]
+    return [(record.mark.value, record.attempt) for record in store.journal(RUN) if record.path == path]
 
 
 def answers(store: Memory) -> list[Any]:
-    return [json.loads(note.data or "")["answer"] for note in store.notes("r") if note.type == "step.verified"]
+    return [json.loads(note.data or "")["answer"] for note in store.notes(RUN) if note.type == "step.verified"]
 
 
 OUTPUTS = {"outputs": {"said": "${{ steps.pay.output }}"}}
@@ -62,7 +62,7 @@ OUTPUTS = {"outputs": {"said": "${{ steps.pay.output }}"}}
 def test_a_step_that_had_happened_is_not_run_again() -> None:
     store, made = crashed(unsafe("${{ true }}"), **OUTPUTS)
     watch = Watch()
-    result = engine.resume("r", store=store, plan=made, observers=[watch])
+    result = engine.resume(RUN, store=store, plan=made, observers=[watch])
     assert (result.status, result.outputs) == ("completed", {"said": None})
     assert marks(store) == [("started", 1), ("completed", 1)]
     assert answers(store) == ["happened"]
@@ -73,13 +73,13 @@ def test_a_step_that_had_happened_is_not_run_again() -> None:
 def test_an_answer_may_hold_the_output() -> None:
     verify = {"local": {"value": {"happened": True, "output": "receipt of attempt ${{ attempt.number }}"}}}
     store, made = crashed(unsafe(verify), **OUTPUTS)
-    assert engine.resume("r", store=store, plan=made).outputs == {"said": "receipt of attempt 1"}
-    assert engine.resume("r", store=store, plan=made).outputs == {"said": "receipt of attempt 1"}
+    assert engine.resume(RUN, store=store, plan=made).outputs == {"said": "receipt of attempt 1"}
+    assert engine.resume(RUN, store=store, plan=made).outputs == {"said": "receipt of attempt 1"}
 
 
 def test_a_step_that_had_not_happened_gets_a_new_attempt() -> None:
     store, made = crashed(unsafe("${{ false }}"), **OUTPUTS)
-    result = engine.resume("r", store=store, plan=made)
+    result = engine.resume(RUN, store=store, plan=made)
     assert (result.status, result.outputs) == ("completed", {"said": "paid"})
     assert marks(store) == [("started", 1), ("cancelled", 1), ("started", 2), ("completed", 2)]
     assert answers(store) == ["not_happened"]
@@ -89,7 +89,7 @@ def test_an_attempt_that_had_not_happened_uses_up_no_retry() -> None:
     verify = {"local": False}
     failing = {"id": "pay", "shell": "exit 3", "verify": verify, "retry": {"max_attempts": 2, "delay": "1ms"}}
     store, made = crashed(failing)
-    assert engine.resume("r", store=store, plan=made).status == "failed"
+    assert engine.resume(RUN, store=store, plan=made).status == "failed"
     assert marks(store)[-4:] == [("started", 2), ("failed", 2), ("started", 3), ("failed", 3)]
 
 
@@ -106,7 +106,7 @@ def test_an_attempt_that_had_not_happened_uses_up_no_retry() -> None:
 )
 def test_without_an_answer_the_run_stays_blocked(verify: Any, words: str) -> None:
     store, made = crashed({"id": "before", "local": {"value": {"a": 1}}}, unsafe(verify))
-    result = engine.resume("r", store=store, plan=made)
+    result = engine.resume(RUN, store=store, plan=made)
     assert (result.status, result.exit_status) == ("blocked", 5)
     assert result.error is not None
     assert result.error["type"] == "unknown_outcome"
@@ -114,16 +114,16 @@ def test_without_an_answer_the_run_stays_blocked(verify: Any, words: str) -> Non
     assert words in result.error["message"]
     assert marks(store) == [("started", 1), ("unknown", 1)]
     assert answers(store) == ["undecided"]
-    assert store.get("r").status is Status.BLOCKED
+    assert store.get(RUN).status is Status.BLOCKED
 
 
 def test_a_blocked_run_is_asked_again_when_it_is_resumed() -> None:
     counter = name()
     verify = {"local": call("fail_until", name=counter, times=2), "output": "${{ result != '' }}"}
     store, made = crashed(unsafe(verify), **OUTPUTS)
-    assert engine.resume("r", store=store, plan=made).status == "blocked"
-    assert engine.resume("r", store=store, plan=made).status == "blocked"
-    assert engine.resume("r", store=store, plan=made).status == "completed"
+    assert engine.resume(RUN, store=store, plan=made).status == "blocked"
+    assert engine.resume(RUN, store=store, plan=made).status == "blocked"
+    assert engine.resume(RUN, store=store, plan=made).status == "completed"
     assert marks(store) == [("started", 1), ("unknown", 1), ("completed", 1)]
     assert answers(store) == ["undecided", "undecided", "happened"]
 
@@ -133,9 +133,9 @@ def test_an_operator_may_answer_instead() -> None:
     from tramai.clock import SystemClock
 
     store, made = crashed(unsafe({"shell": "false", "replay": "replayable"}), **OUTPUTS)
-    assert engine.resume("r", store=store, plan=made).status == "blocked"
-    recovery.resolve(store, store.get("r"), "pay", as_="completed", output="seen", clock=SystemClock())
-    assert engine.resume("r", store=store, plan=made).outputs == {"said": "seen"}
+    assert engine.resume(RUN, store=store, plan=made).status == "blocked"
+    recovery.resolve(store, store.get(RUN), "pay", as_="completed", output="seen", clock=SystemClock())
+    assert engine.resume(RUN, store=store, plan=made).outputs == {"said": "seen"}
 
 
 def test_a_step_without_verify_still_waits_for_an_operator() -> None:
@@ -163,11 +163,11 @@ def test_a_step_without_verify_still_waits_for_an_operator() -> None:
     store = Both()
     with pytest.raises(StoreUnavailable):
         run(store, made)
-    assert engine.resume("r", store=store, plan=made).status == "blocked"
+    assert engine.resume(RUN, store=store, plan=made).status == "blocked"
     assert marks(store, "both[asked].asked") == [("started", 1)]
     assert marks(store, "both[other].other") == [("started", 1), ("unknown", 1)]
     with pytest.raises(OutcomeUnknown):
-        engine.resume("r", store=store, plan=made)
+        engine.resume(RUN, store=store, plan=made)
 
 
 def test_an_item_is_asked_with_its_own_names() -> None:
@@ -175,7 +175,7 @@ def test_an_item_is_asked_with_its_own_names() -> None:
     loop = {"items": ["a", "b"], "do": [unsafe({"local": {"value": answer}})]}
     each = {"id": "each", "foreach": loop}
     store, made = crashed(each, path="each[1].pay", outputs={"o": "${{ steps.each.output }}"})
-    assert engine.resume("r", store=store, plan=made).outputs == {"o": [{"pay": "paid"}, {"pay": "b 2"}]}
+    assert engine.resume(RUN, store=store, plan=made).outputs == {"o": [{"pay": "paid"}, {"pay": "b 2"}]}
 
 
 def test_one_branch_in_doubt_lets_its_sibling_finish_before_the_run_is_blocked() -> None:
@@ -186,7 +186,7 @@ def test_one_branch_in_doubt_lets_its_sibling_finish_before_the_run_is_blocked()
         }
     }
     store, made = crashed({"id": "both", "parallel": fan}, path="both[asked].pay")
-    assert engine.resume("r", store=store, plan=made).status == "blocked"
+    assert engine.resume(RUN, store=store, plan=made).status == "blocked"
     assert marks(store, "both[asked].pay") == [("started", 1), ("unknown", 1)]
     assert marks(store, "both[other].slow")[-1][0] == "completed"
 
@@ -197,7 +197,7 @@ def test_an_output_must_meet_the_schema_of_its_step() -> None:
     for output, status in (({"id": 5}, "completed"), ({"no": 5}, "blocked"), (None, "blocked")):
         verify = {"local": {"value": {"happened": True, "output": output}}}
         store, made = crashed({**step, "verify": verify})
-        assert engine.resume("r", store=store, plan=made).status == status
+        assert engine.resume(RUN, store=store, plan=made).status == status
 
 
 def test_a_secret_in_an_answer_is_masked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,8 +208,8 @@ def test_a_secret_in_an_answer_is_masked(monkeypatch: pytest.MonkeyPatch) -> Non
         "output": {"happened": True, "output": "${{ result.stdout }}"},
     }
     store, made = crashed(unsafe(verify), secrets={"t": {"env": "TOKEN"}}, **OUTPUTS)
-    assert engine.resume("r", store=store, plan=made).outputs == {"said": "***\n"}
-    assert "c4n4ry" not in repr(store.journal("r"))
+    assert engine.resume(RUN, store=store, plan=made).outputs == {"said": "***\n"}
+    assert "c4n4ry" not in repr(store.journal(RUN))
 
 
 def test_an_interrupted_question_is_asked_again() -> None:
@@ -221,7 +221,7 @@ def test_an_interrupted_question_is_asked_again() -> None:
     timer = threading.Timer(0.3, lambda: interrupt.set("signal"))
     timer.start()
     options = engine.Options(interrupt=interrupt)
-    assert engine.resume("r", store=store, plan=made, options=options).status == "interrupted"
+    assert engine.resume(RUN, store=store, plan=made, options=options).status == "interrupted"
     timer.join()
     assert marks(store) == [("started", 1)]
     assert answers(store) == []
@@ -231,8 +231,8 @@ def test_a_question_counts_what_it_was_asked(monkeypatch: pytest.MonkeyPatch) ->
     counter = name()
     verify = {"local": call("count", name=counter), "output": "${{ result == 1 }}"}
     store, made = crashed(unsafe(verify))
-    assert engine.resume("r", store=store, plan=made).status == "completed"
-    assert engine.resume("r", store=store, plan=made).status == "completed"
+    assert engine.resume(RUN, store=store, plan=made).status == "completed"
+    assert engine.resume(RUN, store=store, plan=made).status == "completed"
     assert functions.calls[counter] == 1
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .._yaml_events import events
+from .._yaml_events import OldRules, events
 from ..document import Document
 
 _HEADER = re.compile(r"[|>](?:[-+]?[1-9]?|[1-9][-+])(?=[ \t\r\n]|$)")
@@ -57,7 +57,11 @@ Tree = Leaf | Branch
 def tree(source: Document) -> Tree | None:
     """The root of a text that was read without problems, None when it is empty."""
     assert source.lines is not None
-    stream = iter(list(events(source.text, source.lines, source.text, pure=False)))
+    try:
+        found = list(events(source.text, source.lines, source.text, pure=False))
+    except OldRules:  # the reader has gone this way too: what it has accepted is read by YAML 1.2
+        found = list(events(source.text, source.lines, source.text, pure=True))
+    stream = iter(found)
     builder = _Builder(source.text)
     for event in stream:
         kind = type(event).__name__
