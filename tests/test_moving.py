@@ -15,7 +15,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engine.functions import calls
-from tests.engine.support import call, make, name, run
+from tests.engine.support import call, make, name
+from tests.engine.support import run_r as run
 from tramai import engine, moving
 from tramai.errors import CheckpointConflict, LeaseHeld, NotInThatState, UsageError
 from tramai.portable import Bundle, Portable, StartKeyTaken, Unsupported

@@ -22,7 +22,8 @@ from tramai.redact import Redactor
 from tramai.stores import open_store
 from tramai.stores.memory import Memory
 
-from .engine.support import make, run
+from .engine.support import make
+from .engine.support import run_r as run
 
 DSN = "postgresql://app:hunter2@db.internal:5432/runs"
 LEAKS = re.compile(r"SELECT|INSERT|UPDATE|FROM|no such|\bhead\b|\brecord\b.*column|hunter2|db\.internal|sqlite3", re.I)

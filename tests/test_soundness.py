@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.support import make, run
+from tests.engine.support import make
+from tests.engine.support import run_r as run
 from tramai import soundness
 from tramai.errors import CheckpointCorrupt, StoreUnavailable
 from tramai.store import Definition, Note, Run, Status

@@ -25,8 +25,20 @@ def make(steps: list[dict[str, Any]], **top: Any) -> plan.Plan:
 
 
 def run(store: Store, made: plan.Plan, inputs: dict[str, Any] | None = None, **more: Any) -> engine.Result:
-    """Run it with a fixed run id."""
-    options = engine.Options(run_id=RUN, **more.pop("options", {}))
+    """Run it with the run id of this process."""
+    return run_as(RUN, store, made, inputs, **more)
+
+
+def run_r(store: Store, made: plan.Plan, inputs: dict[str, Any] | None = None, **more: Any) -> engine.Result:
+    """Run it as `r`, where an id that is the same in every process is wanted."""
+    return run_as("r", store, made, inputs, **more)
+
+
+def run_as(
+    run_id: str, store: Store, made: plan.Plan, inputs: dict[str, Any] | None = None, **more: Any
+) -> engine.Result:
+    """Run it with this id."""
+    options = engine.Options(run_id=run_id, **more.pop("options", {}))
     return engine.run(made, inputs or {}, store=store, options=options, **more)
 
 

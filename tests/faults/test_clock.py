@@ -17,7 +17,8 @@ from tramai.testing._store_given import HERE, TTL, begin, change, claim, dead_ho
 from tramai.testing.clock import FakeClock
 
 from ..engine.functions import calls
-from ..engine.support import call, make, name, run
+from ..engine.support import call, make, name
+from ..engine.support import run_r as run
 from .support import PLAIN, url_of
 
 HOUR = 3600.0

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.support import make, run
+from tests.engine.support import make
+from tests.engine.support import run_r as run
 from tramai import engine
 from tramai.store import Mark, Status
 from tramai.stores import open_store

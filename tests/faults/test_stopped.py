@@ -25,7 +25,8 @@ from tramai.stores import _files, open_store
 from tramai.testing._store_given import begin, done, everything
 from tramai.testing.clock import FakeClock
 
-from ..engine.support import call, make, run
+from ..engine.support import call, make
+from ..engine.support import run_r as run
 from .support import PLAIN, ROOT, SHARED, environment, running, until, url_of
 
 LEASE = 1.0
