@@ -11,6 +11,7 @@ from .codec import Json
 from .event import Attribute, StepOutput
 from .expression import Condition, Expression, Template, Value, evaluate, render_text, test
 from .interrupt import Interrupt
+from .outcomes import allowed
 from .permits import Permits
 from .step import Node, Outcome
 from .target import Target
@@ -45,7 +46,7 @@ class StepContext:
         self.hurry = host.hurry
         self.hidden = host.redactor.hidden
         self.deadline = _deadline(node.timeout, left, host.run_deadline)
-        self.allowed = _allowed(node.timeout, left)
+        self.allowed = allowed(node.timeout, left)
         self.interrupt = Interrupt() if host.looped and not node.step.pure() else host.interrupt
 
     @property
@@ -120,10 +121,3 @@ def _deadline(timeout: float | None, left: float | None, run_deadline: float | N
     if run_deadline is not None:
         ends.append(run_deadline)
     return min(ends, default=None)
-
-
-def _allowed(timeout: float | None, left: float | None) -> str | None:
-    """How long the step itself allows the attempt to take, for people."""
-    if left is not None and (timeout is None or left < timeout):
-        return f"deadline allows (there were {left:.3g}s left)"
-    return None if timeout is None else f"timeout of {timeout:g}s"

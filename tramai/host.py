@@ -17,7 +17,7 @@ from .expression import ExpressionError, test
 from .finishing import finish
 from .interrupt import Interrupt
 from .journal import Journal, Past
-from .meter import OUT_OF_TIME, Meter
+from .meter import LimitReached, Meter
 from .outcomes import GoBack, StepFailed, Suspended, failure
 from .permits import Permits
 from .plan import Plan
@@ -113,7 +113,7 @@ class StoreHost(Bookkeeper):
             left = self.run_deadline - time.monotonic()
             if left < seconds:
                 await self.driver.sleep(max(left, 0.0))
-                raise StepError("limit", OUT_OF_TIME)
+                raise LimitReached
         await self.driver.sleep(seconds)
 
     def closing(self) -> int:
@@ -132,12 +132,12 @@ class StoreHost(Bookkeeper):
 
         return await self.driver.gather(jobs, window=window, ends=ends, caught=(StepFailed, Suspended, GoBack))
 
-    async def within(self, seconds: float, work: Awaitable[Any]) -> Any:
+    async def within(self, seconds: float, work: Awaitable[Any], allowed: str) -> Any:
         """A time limit over a block."""
         try:
             return await self.driver.within(seconds, work)
         except TimeoutError:
-            raise StepError("timeout", f"the step took longer than its timeout of {seconds:g}s") from None
+            raise StepError("timeout", f"the step took longer than its {allowed}") from None
 
     async def leaf(self, node: Node, path: str, scope: dict[str, Any]) -> View:
         """Attempt a leaf step until it ends."""
@@ -164,19 +164,16 @@ class StoreHost(Bookkeeper):
             except Suspended:
                 self.journal.executions -= 1  # it will be counted when it goes on
                 raise
-            except StepError as error:
-                stopped = error.type in ("timeout", "limit") and self._out_of_time()
-                if stopped:
-                    error.type, error.message = "limit", OUT_OF_TIME
+            except StepError as raised:
+                error = LimitReached() if raised.type == "timeout" and self._out_of_time() else raised
                 again = self._again(retry, used, error, failure(node.id, path, error, attempt), scope, ends)
                 failed = failure(node.id, path, error, attempt)
-                failed.final = stopped
                 failed.error = self.redactor.value(failed.error)
                 await self.fail(node, path, attempt, began, failed, error.usage)
                 if again is None:
-                    raise failed from error
+                    raise failed from raised
                 self.audience.retrying(node, path, attempt, again, failed.error)
-                with contextlib.suppress(StepError):  # the next attempt is refused, and says why
+                with contextlib.suppress(LimitReached):  # the next attempt is refused, and says why
                     await self._rest(again)
 
     def _again(
@@ -273,7 +270,7 @@ class StoreHost(Bookkeeper):
             return await self.driver.within(max(ctx.deadline - time.monotonic(), 0.0), node.step.run(ctx))
         except TimeoutError:
             if ctx.allowed is None or self._out_of_time():
-                raise StepError("limit", OUT_OF_TIME) from None
+                raise LimitReached from None
             raise StepError("timeout", f"the step took longer than its {ctx.allowed}") from None
 
     # Rules.

@@ -15,7 +15,7 @@ from .definition import Workflow
 from .error_types import matches
 from .expression import ExpressionError, Missing, Value, evaluate, test
 from .finishing import finish, meet
-from .outcomes import GoBack, StepFailed, failure
+from .outcomes import GoBack, StepFailed, allowed, failure
 from .port import Host
 from .rounds import Course
 from .scope import Steps, View, absent, failed_view, skip_inside
@@ -255,8 +255,12 @@ class Interpreter:
         self.host.opened(node, path)
         try:
             work = step.walk(walk)
-            seconds = node.timeout if node.deadline is None else await self._time_left(node, path)
-            result = await (work if seconds is None else self.host.within(seconds, work))
+            left = None if node.deadline is None else await self._time_left(node, path)
+            limits = [seconds for seconds in (node.timeout, left) if seconds is not None]
+            if limits:
+                result = await self.host.within(min(limits), work, allowed(node.timeout, left) or "time")
+            else:
+                result = await work
             output, saves = finish(node, result, scope, self.workflow.state)
             return await self.host.closed(node, path, output, saves)
         except StepError as error:
@@ -273,11 +277,10 @@ class Interpreter:
             raise
 
     async def _time_left(self, node: Node, path: str) -> float:
-        """Seconds until the first of `timeout` and `deadline`, which counts from the step's first beginning."""
+        """Seconds until the `deadline`, which counts from the step's first beginning."""
         assert node.deadline is not None
         began: float = await self.host.once(f"{path}@deadline", node.verb, self.host.now)
-        left = max(began + node.deadline - self.host.now(), 0.0)
-        return left if node.timeout is None else min(left, node.timeout)
+        return max(began + node.deadline - self.host.now(), 0.0)
 
     def _failed(self, node: Node, path: str, error: StepError) -> StepFailed:
         failed = failure(node.id, path, error)

@@ -6,7 +6,16 @@ from .definition import Limits
 from .journal import Journal
 from .step import StepError
 
-OUT_OF_TIME = "the run reached its limit of running time (limits.timeout)"
+_OUT_OF_TIME = "the run reached its limit of running time (limits.timeout)"
+
+
+class LimitReached(StepError):
+    """A limit of the whole run: nothing more is started, and no `catch` takes it."""
+
+    final = True
+
+    def __init__(self, message: str = _OUT_OF_TIME, *, hint: str | None = None) -> None:
+        super().__init__("limit", message, hint=hint)
 
 
 Used = tuple[int, int, float]
@@ -50,20 +59,20 @@ class Meter:
             self._outer._open.discard(self)
 
     def check(self, out_of_time: bool) -> None:
-        """StepError of type `limit` when nothing more may be started, here or in a run that called this one."""
+        """LimitReached when nothing more may be started, here or in a run that called this one."""
         limits = self._limits
         executions, tokens, cost = self.used()
         most = limits.max_step_executions
         if executions >= most:
             text = f"the run reached its limit of {most} step executions (limits.max_step_executions)"
-            raise StepError("limit", text, hint="attempts count, on every resume; raise the limit to go on")
+            raise LimitReached(text, hint="attempts count, on every resume; raise the limit to go on")
         if limits.max_tokens is not None and tokens >= limits.max_tokens:
             text = f"the run has used {tokens} tokens of {limits.max_tokens} (limits.max_tokens)"
-            raise StepError("limit", text, hint="all attempts count, on every resume; raise the limit to go on")
+            raise LimitReached(text, hint="all attempts count, on every resume; raise the limit to go on")
         if limits.max_cost_usd is not None and cost >= limits.max_cost_usd:
             text = f"the run has cost ${cost:.4f} of ${limits.max_cost_usd:g} (limits.max_cost_usd)"
-            raise StepError("limit", text, hint="all attempts count, on every resume; raise the limit to go on")
+            raise LimitReached(text, hint="all attempts count, on every resume; raise the limit to go on")
         if out_of_time:
-            raise StepError("limit", OUT_OF_TIME)
+            raise LimitReached
         if self._outer is not None:
             self._outer.check(out_of_time=False)

@@ -59,4 +59,13 @@ def failure(id: str, path: str, error: StepError, attempt: int = 1) -> StepFaile
     }
     if error.hint is not None:
         record["hint"] = error.hint
-    return StepFailed(path=path, reason=error.message, error=record, hint=error.hint)
+    failed = StepFailed(path=path, reason=error.message, error=record, hint=error.hint)
+    failed.final = error.final
+    return failed
+
+
+def allowed(timeout: float | None, left: float | None) -> str | None:
+    """How long the step itself allows the attempt to take, for people."""
+    if left is not None and (timeout is None or left < timeout):
+        return f"deadline allows (there were {left:.3g}s left)"
+    return None if timeout is None else f"timeout of {timeout:g}s"

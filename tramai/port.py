@@ -77,6 +77,6 @@ class Host(Protocol):
         """
         ...
 
-    async def within(self, seconds: float, work: Awaitable[Any]) -> Any:
-        """Await with a limit; StepError of type `timeout` when it passes."""
+    async def within(self, seconds: float, work: Awaitable[Any], allowed: str) -> Any:
+        """Await with a limit, `allowed` says it for people; StepError of type `timeout` when it passes."""
         ...

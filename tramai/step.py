@@ -117,6 +117,9 @@ class StepError(Exception):
     `retry_after`: seconds the other side asked to wait. `hint`: what to do, for people. Never holds a secret.
     """
 
+    final: ClassVar[bool] = False
+    """It ends the run, whatever its `catch` says."""
+
     def __init__(
         self,
         type: str,

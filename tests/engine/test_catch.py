@@ -505,3 +505,20 @@ def unseen(store: Memory, path: str) -> Memory:
         Bundle(run=blocked, definition=store.definition(run.digest), records=(*kept, last), notes=store.notes(RUN))
     )
     return other
+
+
+def test_a_container_whose_deadline_is_over_says_so(store: Memory) -> None:
+    do = [{"id": "nap", "shell": "sleep 60"}]
+    made = make([{"id": "all", "foreach": {"items": [1], "do": do}, "deadline": "300ms", "timeout": "1h"}])
+    result = run(store, made)
+    assert result.error is not None
+    assert "longer than its deadline allows" in result.error["message"]
+
+
+def test_no_clause_takes_that_the_time_of_the_run_is_over_in_a_pause_of_a_loop(store: Memory) -> None:
+    loop = {"do": [{"id": "a", "local": "${{ 1 }}"}], "max": 5, "delay": "30s"}
+    made = make([{"id": "all", "repeat": loop, "catch": [{"output": 1}]}], limits={"timeout": "300ms"})
+    result = run(store, made)
+    assert result.error is not None
+    assert (result.error["type"], result.error["step"]) == ("limit", "all")
+    assert [record.path for record in store.journal(RUN) if "@catch" in record.path] == []
