@@ -6,8 +6,8 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from . import caps, secret
@@ -24,9 +24,6 @@ from .results import CALLED, Options, Result, exit_status, user
 from .session import Session
 from .standing import compare, new_id, nothing_to_do, outcome_unknown, restore, standing, waits_for_somebody
 from .store import Group, Holder, Lease, NewRun, Note, Record, Run, Status, Store
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "Options",
@@ -83,9 +80,8 @@ def run(
         return _started_before(store, record)
     audience = Audience(observers, record.run_id)
     _claimed(audience, lease)
-    children = _Children(store, options, clock)
-    session = Session(plan, record, lease, (), store, audience, options, clock, secrets, sent, children)
-    return session.carry(resumed=False)
+    claim = _Claim(record, lease, sent, audience, ())
+    return _session(plan, claim, store, options, clock, secrets).carry(resumed=False)
 
 
 @safely
@@ -125,18 +121,8 @@ def resume(
     if nothing_to_do(store, found, options, clock.now() + options.wait):
         return standing(found, resumed=False)
     secrets = _secrets(plan, options, found.cwd)
-    sent = time.monotonic()
-    holder = Holder.here()
-    audience = Audience(observers, run_id)
-    try:
-        before, lease = store.claim(run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
-    except LeaseHeld as held:
-        audience.signal("lease.conflict", owner=_owner(holder), code=held.code)
-        raise
-    _claimed(audience, lease)
-    records = _load(store, before, lease, audience, clock)
-    children = _Children(store, options, clock)
-    session = Session(plan, before, lease, records, store, audience, options, clock, secrets, sent, children)
+    claim = _claim(store, run_id, Audience(observers, run_id), options, clock)
+    session = _session(plan, claim, store, options, clock, secrets)
     if changed:
         session.adopt(changed)
     return session.carry(resumed=True)
@@ -189,14 +175,8 @@ def rerun(
         portable(store, "adopt").adopt(new)
     except StartKeyTaken as taken:
         return _started_before(store, store.get(str(taken.details["run_id"])))
-    sent = time.monotonic()
-    holder = Holder.here()
-    run, lease = store.claim(new.run.run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
-    audience = Audience(observers, run.run_id)
-    _claimed(audience, lease)
-    children = _Children(store, options, clock)
-    session = Session(plan, run, lease, kept, store, audience, options, clock, secrets, sent, children)
-    return session.carry(resumed=False)
+    claim = _claim(store, new.run.run_id, Audience(observers, new.run.run_id), options, clock, known=kept)
+    return _session(plan, claim, store, options, clock, secrets).carry(resumed=False)
 
 
 @safely
@@ -218,9 +198,11 @@ def cancel(
     found = store.get(run_id)
     lease = found.lease
     owned = lease is not None and lease.expires > clock.now() and not lease.holder.known_dead()
-    if not owned and not found.status.terminal and _has_finally(store, found):
-        with contextlib.suppress(SecretMissing, LeaseHeld):  # then it is cancelled without
-            return _cancelled_here(store, found, by, comment, options, clock)
+    if not owned and not found.status.terminal and store.journal(run_id):
+        plan = restore(store, found)
+        if plan.workflow.finally_ is not None:
+            with contextlib.suppress(SecretMissing, LeaseHeld):  # then it is cancelled without
+                return _cancelled_here(store, found, plan, by, comment, options, clock)
     note = Note(at=clock.now(), type="cancel.requested", by=by or None, comment=comment)
     after = store.request_cancel(run_id, note, now=clock.now())
     if after.status is Status.CANCELLED:
@@ -230,22 +212,12 @@ def cancel(
     return after
 
 
-def _has_finally(store: Store, run: Run) -> bool:
-    return restore(store, run).workflow.finally_ is not None and bool(store.journal(run.run_id))
-
-
-def _cancelled_here(store: Store, found: Run, by: str, comment: str | None, options: Options, clock: Clock) -> Run:
-    plan = restore(store, found)
+def _cancelled_here(
+    store: Store, found: Run, plan: Plan, by: str, comment: str | None, options: Options, clock: Clock
+) -> Run:
     secrets = _secrets(plan, options, found.cwd)
-    sent = time.monotonic()
-    holder = Holder.here()
-    before, lease = store.claim(found.run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
-    audience = Audience((), found.run_id)
-    records = _load(store, before, lease, audience, clock)
-    children = _Children(store, options, clock)
-    session = Session(
-        plan, before, lease, records, store, audience, options, clock, secrets, sent, children, cancelling=True
-    )
+    claim = _claim(store, found.run_id, Audience((), found.run_id), options, clock)
+    session = _session(plan, claim, store, options, clock, secrets, cancelling=True)
     session.journal.note("cancel.requested", by=by or None, comment=comment)
     session.carry(resumed=True)
     return store.get(found.run_id)
@@ -354,6 +326,63 @@ def _group(store: Store, plan: Plan, inputs: Mapping[str, Json], secrets: Mappin
 
     portable(store, "enter")
     return group_of(plan, inputs, Redactor(secrets.values()))
+
+
+class _Claim(msgspec.Struct, frozen=True):
+    """A run that is ours to carry: as it stood before, and what its journal says. `sent`: when it was asked for."""
+
+    run: Run
+    lease: Lease
+    sent: float
+    audience: Audience
+    records: tuple[Record, ...]
+
+
+def _claim(
+    store: Store,
+    run_id: str,
+    audience: Audience,
+    options: Options,
+    clock: Clock,
+    *,
+    known: tuple[Record, ...] | None = None,
+) -> _Claim:
+    """Take the lease of a run and read its journal, unless that is `known`."""
+    sent, holder = time.monotonic(), Holder.here()
+    try:
+        before, lease = store.claim(run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
+    except LeaseHeld as held:
+        audience.signal("lease.conflict", owner=_owner(holder), code=held.code)
+        raise
+    _claimed(audience, lease)
+    records = _load(store, before, lease, audience, clock) if known is None else known
+    return _Claim(before, lease, sent, audience, records)
+
+
+def _session(
+    plan: Plan,
+    claim: _Claim,
+    store: Store,
+    options: Options,
+    clock: Clock,
+    secrets: Mapping[str, str],
+    *,
+    cancelling: bool = False,
+) -> Session:
+    return Session(
+        plan,
+        claim.run,
+        claim.lease,
+        claim.records,
+        store,
+        claim.audience,
+        options,
+        clock,
+        secrets,
+        claim.sent,
+        _Children(store, options, clock),
+        cancelling=cancelling,
+    )
 
 
 def _claimed(audience: Audience, lease: Lease) -> None:

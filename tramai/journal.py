@@ -118,10 +118,6 @@ class Journal:
         self._fold(record)
         self._pending.append(record)
 
-    def next_seq(self) -> int:
-        """The place of the next record."""
-        return self.seq + 1
-
     def write(self, change: Change | None = None) -> None:
         """Commit all that is pending, with `change` on top, in this thread. LeaseLost when the lease is gone."""
         records, self._pending = self._pending, []

@@ -98,7 +98,6 @@ class Session:
         self.meter = Meter(plan.workflow.limits, self.journal, order.meter if order is not None else None)
         beat = {"ttl": options.lease, "sent": sent}
         self.keeper = Keeper(store, lease, **beat, interrupt=self.interrupt, now=clock.now, audience=audience)
-        self.base = base
         self.change = Change(now=clock.now(), retry_base=base)
 
     def adopt(self, changed: tuple[Difference, ...]) -> None:
