@@ -8,7 +8,7 @@ from typing import Any
 from .codec import Json
 from .definition import StateSpec
 from .expression import evaluate
-from .reducing import reduced
+from .reducing import agree, reduced
 from .step import Node, StepError
 
 
@@ -30,9 +30,11 @@ def finish(
         spec = state.get(name)
         if spec is None:
             continue
-        whole = reduced(name, spec.reduce, scope["state"].get(name), value)
-        if spec.schema is not None:
-            meet(whole, spec.schema, f"state.{name}")
+        old = scope["state"].get(name)
+        if spec.schema is None:
+            agree(name, spec.reduce, old, value)
+        else:
+            meet(reduced(name, spec.reduce, old, value), spec.schema, f"state.{name}")
     return output, saves
 
 

@@ -23,18 +23,23 @@ def reduced(name: str, kind: str | None, old: Any, new: Json) -> Any:
 
     `append` adds one element to a list, `merge` the keys of a map to a map (not deeper), `sum` a number to a number.
     """
+    agree(name, kind, old, new)
     if kind is None or kind == "last":
         return new
+    if kind == "append":
+        return [*old, new]
+    return {**old, **new} if isinstance(new, dict) else old + new
+
+
+def agree(name: str, kind: str | None, old: Any, new: Json) -> None:
+    """StepError where a value cannot be saved to what is there."""
+    if kind is None or kind == "last":
+        return
     wanted = {"append": "a list", "merge": "a map", "sum": "a number"}[kind]
     if not fits(kind, old):
         raise StepError("invalid_output", f"state.{name} is not {wanted}, so nothing can be saved to it with `{kind}`")
-    if kind == "append":
-        return [*old, new]
-    if not fits(kind, new):
+    if kind != "append" and not fits(kind, new):
         raise StepError("invalid_output", f"what is saved to state.{name} is not {wanted}, which `{kind}` needs")
-    if isinstance(new, dict):
-        return {**old, **new}
-    return old + new
 
 
 def fold(state: dict[str, Any], saves: Mapping[str, Json], kinds: Mapping[str, str]) -> None:

@@ -67,26 +67,24 @@ def failed_view(node: Node, error: dict[str, Json]) -> View:
 
 def absent(block: Block, steps: Steps) -> None:
     """Let the steps of a block that never ran be read as skipped."""
-    for node in block.nodes:
-        if node.id not in steps:
-            steps.own[node.id] = View("skipped", Missing(f"step '{node.id}' did not run")).names()
-        for _, _, inner in _seen_inside(node):
-            absent(inner, steps)
+    _put_skipped(block, steps, "did not run", keep=True)
 
 
 def skip_inside(node: Node, scope: Mapping[str, Any]) -> None:
     """Let the steps inside a skipped container be read as skipped, where they may be read at all."""
     for _, _, block in _seen_inside(node):
-        skip_block(block, scope)
+        _put_skipped(block, scope["steps"], "was skipped", keep=False)
+
+
+def _put_skipped(block: Block, steps: Steps, why: str, *, keep: bool) -> None:
+    """Put the steps of a block into scope as skipped; `keep`: not those that are there."""
+    for node in block.nodes:
+        if not (keep and node.id in steps):
+            steps.own[node.id] = View("skipped", Missing(f"step '{node.id}' {why}")).names()
+        for _, _, inner in _seen_inside(node):
+            _put_skipped(inner, steps, why, keep=keep)
 
 
 def _seen_inside(node: Node) -> tuple[tuple[Pointer, str, Block], ...]:
     """The blocks of a step whose steps may be read after it."""
     return node.step.blocks() if isinstance(node.step, Control) and node.step.visible() else ()
-
-
-def skip_block(block: Block, scope: Mapping[str, Any]) -> None:
-    """Put the steps of a block that did not run into scope as skipped."""
-    for node in block.nodes:
-        scope["steps"].own[node.id] = View("skipped", Missing(f"step '{node.id}' was skipped")).names()
-        skip_inside(node, scope)
