@@ -254,8 +254,8 @@ class Interpreter:
             raise GoBack(sent["to"])
         self.host.opened(node, path)
         try:
-            work = step.walk(walk)
             left = None if node.deadline is None else await self._time_left(node, path)
+            work = step.walk(walk)
             limits = [seconds for seconds in (node.timeout, left) if seconds is not None]
             if limits:
                 result = await self.host.within(min(limits), work, allowed(node.timeout, left) or "time")
