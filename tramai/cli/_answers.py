@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import TramaiError, UsageError
 from ..event import Event, GateAsked, RunStarted
-from ._tally import id_of
+from ..paths import step_id
 from ._terminal import safe
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Answers:
 
         asking = [node.id for node in plan.nodes.values() if getattr(node.step, "ask", None) is not None]
         for step in self._decisions:
-            if id_of(step) not in asking:
+            if step_id(step) not in asking:
                 near = suggest(step, asking)
                 known = f"gates that ask: {', '.join(asking)}" if asking else "no gate of this workflow asks anybody"
                 hint = f"did you mean '{near}'?" if near else known
@@ -60,7 +60,7 @@ class Answers:
         from ..clock import SystemClock
         from ._who import me
 
-        decision = self._decisions.get(path) or self._decisions.get(id_of(path))
+        decision = self._decisions.get(path) or self._decisions.get(step_id(path))
         if decision is None:
             return
         try:

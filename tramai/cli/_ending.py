@@ -7,14 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..event import GateAsked, RunFinished, StepFinished
+from ..paths import step_id
 from ._advice import resolve_commands, short
 from ._clockface import took, until
 from ._errors import block, notes
 from ._glyphs import word
 from ._session import Session
-from ._tally import Tally, id_of
+from ._tally import Tally
 from ._terminal import safe, safe_lines
-from ._values import lines as value_lines
 
 if TYPE_CHECKING:
     from ..errors import Position
@@ -38,8 +38,11 @@ def show(session: Session, finished: RunFinished, tally: Tally, plan: Plan | Non
     """Print the end of a run for people: outputs on standard output, the rest on standard error."""
     if finished.status == "completed":
         # Stored values have their keys sorted: a result must not look different when it is printed again.
-        for line in value_lines(_sorted(finished.outputs)) if finished.outputs else []:
-            session.out.line(line)
+        if finished.outputs:
+            from ._values import lines
+
+            for line in lines(_sorted(finished.outputs)):
+                session.out.line(line)
         session.note(_summary(session, finished, tally, plan))
         return
     if finished.error is not None and (
@@ -103,7 +106,7 @@ def _facts(path: str, error: dict[str, Any], event: StepFinished | None) -> str:
 
 def _condition(plan: Plan | None, path: str) -> list[tuple[str, str]]:
     """The condition that a gate holds."""
-    node = plan.nodes.get(id_of(path)) if plan is not None else None
+    node = plan.nodes.get(step_id(path)) if plan is not None else None
     condition = getattr(node.step, "check_", None) if node is not None else None
     return [("check", condition.text)] if condition is not None else []
 
@@ -111,7 +114,7 @@ def _condition(plan: Plan | None, path: str) -> list[tuple[str, str]]:
 def _place(plan: Plan | None, path: str) -> Position | None:
     if plan is None or not path:
         return None
-    node, document = plan.nodes.get(id_of(path)), plan.workflow.document
+    node, document = plan.nodes.get(step_id(path)), plan.workflow.document
     if node is None or document is None:
         return None
     return document.position(node.at)  # type: ignore[no-any-return]

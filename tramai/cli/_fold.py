@@ -9,11 +9,10 @@ from typing import Any
 from msgspec import UNSET
 
 from .. import reducing
-from ..paths import is_aside
+from ..paths import is_aside, step_id
 from ..store import Mark, Note, Record
 from ._documents import Attempt, Happening, StepView
 from ._standing import Standing
-from ._tally import id_of
 
 _STATUS = {
     Mark.COMPLETED: "succeeded",
@@ -44,7 +43,7 @@ def _step(path: str, records: list[Record], open_as: str) -> StepView:
             attempts.setdefault(record.attempt, []).append(record)
     return StepView(
         path=path,
-        id=id_of(path),
+        id=step_id(path),
         verb=last.verb,
         status="recovered" if _recovers(last) else _STATUS.get(last.mark, open_as),
         output=json.loads(end.value) if end is not None and end.value is not None else None,

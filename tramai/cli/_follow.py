@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from .. import asking, deciding
 from ..engine import exit_status
 from ..event import Event, GateDecided, RunFinished, RunStarted, StepFinished, StepStarted
-from ..paths import is_aside
+from ..paths import is_aside, step_id
 from ..store import Mark, Note, Record, Run, Status, Store
 from ._people import told
-from ._tally import id_of
 
 _ENDS = {
     Mark.COMPLETED: "succeeded",
@@ -66,7 +65,7 @@ class Follower:
                 yield from self._of_note(line, records, notes)
 
     def _of_record(self, record: Record) -> Iterator[Event]:
-        path, id, verb, attempt = record.path, id_of(record.path), record.verb, record.attempt
+        path, id, verb, attempt = record.path, step_id(record.path), record.verb, record.attempt
         if record.mark is Mark.DECIDED or is_aside(path):
             return  # a decision about a step is no step
         if record.mark is not Mark.SKIPPED and (path, attempt) not in self._begun:
@@ -100,7 +99,7 @@ class Follower:
                 decision = asking.outcome(question, asking.votes(earlier, path, number))
             if decision is not None and (path, number) not in self._decided:
                 self._decided.add((path, number))
-                yield GateDecided(path=path, id=id_of(path), decision=decision.decision, at=note.at, by=note.by)
+                yield GateDecided(path=path, id=step_id(path), decision=decision.decision, at=note.at, by=note.by)
 
     def _asked(self, data: dict[str, object], at: float, records: tuple[Record, ...]) -> Iterator[Event]:
         """A gate leaves no record of its start: it has begun when it asks."""
@@ -112,7 +111,7 @@ class Follower:
         attempt = max(ended, default=0) + 1
         if (path, attempt) not in self._begun:
             self._begun.add((path, attempt))
-            yield StepStarted(path=path, id=id_of(path), verb="gate", attempt=attempt, at=at)
+            yield StepStarted(path=path, id=step_id(path), verb="gate", attempt=attempt, at=at)
         yield told(path, question)
 
 

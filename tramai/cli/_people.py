@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..event import Event, GateAsked, StepStarted
+from ..paths import step_id
 from ._session import Session
-from ._tally import id_of
 
 if TYPE_CHECKING:
     from ..asking import Question
@@ -58,7 +58,7 @@ def asked(store: Store, found: Run) -> Iterator[Event]:
 
     for one in deciding.look(store, found.run_id):
         if one.decision is None:
-            question, id = one.question, id_of(one.path)
+            question, id = one.question, step_id(one.path)
             yield StepStarted(path=one.path, id=id, verb="gate", attempt=1, at=question.asked)
             yield told(one.path, question)
 
@@ -67,7 +67,7 @@ def told(path: str, question: Question) -> GateAsked:
     """The event that tells of a question."""
     return GateAsked(
         path=path,
-        id=id_of(path),
+        id=step_id(path),
         asking=question.number,
         ask=question.ask,
         deadline=question.deadline,

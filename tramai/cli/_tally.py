@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from ..event import Event, GateAsked, GateDecided, RunFinished, RunStarted, StepFinished, StepStarted
+from ..paths import step_id
 
 DONE = ("succeeded", "skipped", "recovered", "replayed")
-_LAST = re.compile(r"([a-z][a-z0-9_]*)(?:@[0-9]+)?$")
-
-
-def id_of(path: str) -> str:
-    """The step's id: the end of its path."""
-    found = _LAST.search(path)
-    return found[1] if found else path
 
 
 def is_top(path: str) -> bool:
@@ -56,7 +48,7 @@ class Tally:
         else:
             self.failed.pop(event.path, None)
             if event.status in DONE and is_top(event.path):
-                self.done.add(id_of(event.path))
+                self.done.add(step_id(event.path))
 
     def leaves(self) -> list[StepStarted]:
         """The open steps that hold no other open step."""

@@ -11,11 +11,11 @@ import click
 
 from ..errors import NotFound, TramaiError
 from ..journal import log_name
+from ..paths import step_id
 from ..store import Mark, Record, Run, Status, Store
 from ._group import verb
 from ._session import Session
 from ._tail import Follower, last_lines
-from ._tally import id_of
 from ._terminal import safe
 
 GLANCE = 0.2
@@ -85,7 +85,7 @@ class _Wanted:
 
     def __call__(self, path: str, attempt: int, mark: Mark) -> bool:
         """Whether this attempt, ended with this mark, is one of them."""
-        if self._step is not None and self._step not in (path, id_of(path)):
+        if self._step is not None and self._step not in (path, step_id(path)):
             return False
         if self._attempt is not None and attempt != self._attempt:
             return False
@@ -106,7 +106,7 @@ def _require(store: Store, run_id: str, step: str) -> None:
     import difflib
 
     paths = list(dict.fromkeys(record.path for record in store.journal(run_id)))
-    if step in paths or any(id_of(path) == step for path in paths):
+    if step in paths or any(step_id(path) == step for path in paths):
         return
     near = difflib.get_close_matches(step, paths, n=1)
     raise NotFound(kind="step in this run", name=step, hint=f"did you mean {near[0]}?" if near else None)
