@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .asking import Decision, Question
 from .codec import Json
 from .event import Attribute, StepOutput
 from .expression import Condition, Expression, Template, Value, evaluate, render_text, test
@@ -17,6 +16,7 @@ from .step import Node, Outcome
 from .target import Target
 
 if TYPE_CHECKING:
+    from .asking import Decision, Question
     from .host import StoreHost
 
 T = TypeVar("T")

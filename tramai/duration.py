@@ -6,7 +6,8 @@ import re
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", re.ASCII)
-_ISO = re.compile(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII)
+_ISO = r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
+"""Compiled by `re` when a file has such a duration."""
 LONGEST = 100 * 365 * 86400.0
 
 
@@ -66,7 +67,7 @@ def _short(text: str) -> float:
 
 
 def _iso(text: str) -> float:
-    found = _ISO.fullmatch(text)
+    found = re.fullmatch(_ISO, text, re.ASCII)
     if found is None or not any(found.groups()) or text.endswith("T"):
         raise ValueError("not an ISO 8601 duration; write PT90S, PT1H30M or P2D")
     return sum(

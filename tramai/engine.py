@@ -6,13 +6,13 @@ import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from . import caps, secret
 from .audience import Audience
-from .calling import Order, open_calls
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
 from .errors import LeaseHeld, NotFound, NotInThatState, SecretMissing
@@ -24,6 +24,9 @@ from .results import CALLED, Options, Result, exit_status, user
 from .session import Session
 from .standing import compare, new_id, nothing_to_do, outcome_unknown, restore, standing, waits_for_somebody
 from .store import Group, Holder, Lease, NewRun, Note, Record, Run, Status, Store
+
+if TYPE_CHECKING:
+    from .calling import Order
 
 __all__ = [
     "Options",
@@ -206,6 +209,8 @@ def cancel(
     note = Note(at=clock.now(), type="cancel.requested", by=by or None, comment=comment)
     after = store.request_cancel(run_id, note, now=clock.now())
     if after.status is Status.CANCELLED:
+        from .calling import open_calls
+
         children = _Children(store, options, clock)
         for child in open_calls(store.journal(run_id)):
             children.cancel(child)

@@ -6,7 +6,7 @@ Resume is nothing but walking again from the start: a path whose end is in the j
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,11 +16,12 @@ from .error_types import matches
 from .expression import ExpressionError, Missing, Value, evaluate, test
 from .finishing import finish, meet
 from .outcomes import GoBack, StepFailed, allowed, failure
-from .port import Host
 from .rounds import Course
 from .scope import Steps, View, absent, failed_view, skip_inside
 from .step import Block, Catch, Control, Node, StepError
-from .walking import BlockWalk
+
+if TYPE_CHECKING:
+    from .port import Host
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -245,6 +246,8 @@ class Interpreter:
         return inner, outputs
 
     async def _control(self, node: Node, step: Control, path: str, scope: dict[str, Any], done: View | None) -> View:
+        from .walking import BlockWalk
+
         walk = BlockWalk(self.host, self.block, node, path, scope)
         skip_inside(node, scope)  # the block taken will say otherwise
         if done is not None:  # only to put the steps inside back into scope

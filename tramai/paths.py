@@ -6,15 +6,16 @@ import re
 
 import msgspec
 
-_ASIDE = re.compile(r"@(catch|outputs|deadline|until|pause|redo)$")
-_STEP = re.compile(r"([a-z][a-z0-9_]*)(?:@[0-9]+)?$")
+# Texts, which `re` compiles when the first path needs them: most runs have no such path.
+_ASIDE = r"@(catch|outputs|deadline|until|pause|redo)$"
+_STEP = r"([a-z][a-z0-9_]*)(?:@[0-9]+)?$"
 # A key, which may hold anything, or the number of a round.
-_ROUND = re.compile(r'\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\]|@([0-9]+)(?=[.@\[]|$)')
+_ROUND = r'\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\]|@([0-9]+)(?=[.@\[]|$)'
 
 
 def is_aside(path: str) -> bool:
     """Whether a path is no step's, but that of a decision about one."""
-    return _ASIDE.search(path) is not None
+    return "@" in path and re.search(_ASIDE, path) is not None
 
 
 def spell(key: str) -> str:
@@ -26,7 +27,7 @@ def spell(key: str) -> str:
 
 def step_id(path: str) -> str:
     """The id of the step at a path, whatever round it is in; the path itself where there is none."""
-    found = _STEP.search(path)
+    found = re.search(_STEP, path)
     return found[1] if found is not None else path
 
 
@@ -37,9 +38,9 @@ def in_round(path: str, number: int) -> str:
 
 def redone(path: str) -> int:
     """How often the walk was sent back on the way to this path."""
-    return sum(int(number) - 1 for number in _ROUND.findall(path) if number)
+    return sum(int(number) - 1 for number in re.findall(_ROUND, path) if number) if "@" in path else 0
 
 
 def without_rounds(path: str) -> str:
     """The path as it was the first time."""
-    return _ROUND.sub(lambda found: found[0] if found[1] is None else "", path)
+    return re.sub(_ROUND, lambda found: found[0] if found[1] is None else "", path) if "@" in path else path

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from . import deciding
 from .codec import encode
 from .driver import Interrupted
 from .outcomes import Blocked, Suspended
 
 if TYPE_CHECKING:
+    from . import deciding
     from .host import StoreHost
 
 T = TypeVar("T")
@@ -61,4 +61,6 @@ class Patience:
         return self._hear()
 
     def _look(self) -> tuple[deciding.Open, ...]:
+        from . import deciding
+
         return deciding.opened(self._host.journal.records(), self._host.journal.notes())

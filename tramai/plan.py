@@ -10,7 +10,6 @@ import msgspec
 
 from . import build, codec
 from .attached import PromptFile
-from .canonical import rfc8785
 from .codec import Json
 from .definition import Workflow
 from .duration import Duration
@@ -50,6 +49,8 @@ class Plan:
     @cached_property
     def canonical(self) -> str:
         """RFC 8785 JSON of `data`: what the digest is taken of, and enough to rebuild the workflow."""
+        from .canonical import rfc8785
+
         return rfc8785(self.data)
 
     @cached_property
@@ -65,6 +66,8 @@ class Plan:
     @cached_property
     def step_digests(self) -> dict[str, str]:
         """A digest per step, of the step with everything inside it."""
+        from .canonical import rfc8785
+
         return {id: codec.sha256(rfc8785(step(node))) for id, node in self.nodes.items()}
 
     @cached_property

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from .asking import Decision, Question
 from .codec import Json
 from .expression import Condition, Expression, Template, Value
 from .interrupt import Interrupt
 
 if TYPE_CHECKING:
+    from .asking import Decision, Question
     from .permits import Permits
     from .step import Block, Outcome, Replay
     from .target import Target

@@ -11,7 +11,6 @@ import msgspec
 
 from . import faults, given, recovery
 from .audience import Audience
-from .calling import Children, open_calls
 from .clock import Clock
 from .codec import Json, decode, encode
 from .driver import Driver, Interrupted, Loop, Straight
@@ -36,6 +35,7 @@ from .step import StepError
 from .store import Change, Lease, Record, Run, Status, Store
 
 if TYPE_CHECKING:
+    from .calling import Children
     from .diff import Difference
 
 _CANCELLED = {"type": "cancelled", "message": "the run was cancelled"}
@@ -379,6 +379,8 @@ class Session:
         return self._end("interrupted", stored=Status.READY)
 
     def _open_calls(self) -> tuple[str, ...]:
+        from .calling import open_calls
+
         decided = (past.decided for past in self.journal.pasts.values() if past.end is None)
         return open_calls(record for record in decided if record is not None)
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .codec import Json
 from .expression import Condition, Expression, Template, Value, evaluate, test
 from .outcomes import Blocked, GoBack, StepFailed, Suspended
 from .paths import spell
-from .port import Host
-from .running import Job
 from .scope import Steps
 from .step import Block, Node
+
+if TYPE_CHECKING:
+    from .port import Host
+    from .running import Job
 
 RunBlock = Callable[[Block, str, dict[str, Any]], Awaitable[dict[str, Json]]]
 """Runs the steps of a block, whose paths begin with the text given, in a scope: `{id: output}`."""

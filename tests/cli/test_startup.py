@@ -14,7 +14,7 @@ CODE = """
 import sys
 from tramai.cli.entry import answer
 status = answer(sys.argv[1:])
-print("\\nMODULES", *sorted({name.split(".")[0] for name in sys.modules}), file=sys.__stderr__)
+print("\\nMODULES", *sorted({*sys.modules, *(name.split(".")[0] for name in sys.modules)}), file=sys.__stderr__)
 sys.exit(status)
 """
 NEVER = {"httpx", "mcp", "psycopg", "starlette", "pydantic_ai", "openai", "anthropic"}
@@ -58,6 +58,14 @@ def test_an_unchanged_file_is_run_without_its_readers() -> None:
     imported("run", "hello.yaml")
     readers = {"jinja2", "jsonschema", "ruamel", "sqlite_utils", "rich", "asyncio", "click"}
     assert not imported("run", "hello.yaml") & (NEVER | readers)
+
+
+def test_a_run_of_plain_steps_imports_nothing_for_calls_gates_groups_or_containers() -> None:
+    write("hello.yaml", HELLO)
+    imported("run", "hello.yaml")
+    rare = {"calling", "deciding", "asking", "queueing", "places", "port", "walking", "canonical", "linking"}
+    rare |= {"cli._given", "workflow", "document", "check"}
+    assert not imported("run", "hello.yaml") & {f"tramai.{name}" for name in rare}
 
 
 def test_a_list_imports_no_reader_of_workflows() -> None:

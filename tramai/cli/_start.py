@@ -43,11 +43,16 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 def run(session: Session, request: Request) -> int:
     """Start a run of a workflow file; the exit status."""
     from .. import inputs
-    from . import _given, _load
+    from . import _load
 
     assert request.file is not None
     plan = _load.plan_of(session, request.file)
-    bound = inputs.bind(plan.workflow.inputs, _given.gather(request.inputs, request.inputs_file))
+    given: dict[str, Any] = {}
+    if request.inputs or request.inputs_file is not None:
+        from . import _given
+
+        given = _given.gather(request.inputs, request.inputs_file)
+    bound = inputs.bind(plan.workflow.inputs, given)
     store = session.store()
     answers = _people.answers(session, request.approve, plan, store)
 

@@ -59,7 +59,7 @@ def _hasten() -> None:
     """Spare a short run what it has no use for: fifty garbage collections, and a module of backports."""
     import gc
 
-    gc.set_threshold(20_000, 10, 10)
+    gc.set_threshold(50_000, 10, 10)
     if "typing_extensions" not in sys.modules:
         # msgspec takes from it, where it happens to be installed, what `typing` has had since Python 3.11.
         sys.modules["typing_extensions"] = None  # type: ignore[assignment]

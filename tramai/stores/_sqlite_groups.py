@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
-from .. import places
 from ..errors import CheckpointCorrupt, NotFound
 from . import _sqlite_rows as columns
 from ._sqlite_whole import Whole
@@ -25,6 +24,8 @@ class Groups(Whole):
 
     def enter(self, lease: Lease, *, within: Collection[str] = (), now: float) -> tuple[str, ...]:
         """Take a place in the group of the run; see `Store.enter`."""
+        from .. import places
+
         with self._connection as execute:
             run, head = self._header_or_lost(lease)
             if places.settled(run, lease, now) or run.group is None:

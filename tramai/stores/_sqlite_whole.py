@@ -26,7 +26,7 @@ ADD_NOTE = "INSERT INTO note (run, seq, body, sum) VALUES (?, ?, ?, ?)"
 _NEXT = "SELECT coalesce(max(id), 0) + 1 FROM run"
 _PARTS = (("run", "id"), ("head", "run"), ("record", "run"), ("note", "run"), ("label", "run"))
 # Whatever looks like a reference counts as one: to keep too much harms nobody.
-_REFERENCE = re.compile(rb"@([0-9a-f]{64})")
+_REFERENCE = rb"@([0-9a-f]{64})"
 _REFERRING = " UNION ALL ".join(
     [f"SELECT body FROM {table} WHERE instr(body, '\"@') > 0" for table in ("run", "head", "record", "note")]  # noqa: S608
     + ["SELECT value FROM record WHERE value LIKE '@%' AND length(value) = 65"]
@@ -96,7 +96,7 @@ class Whole:
             if unused:
                 for (text,) in execute(_REFERRING):
                     data = text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogatepass")
-                    for sha in _REFERENCE.findall(data):
+                    for sha in re.findall(_REFERENCE, data):
                         unused.pop(sha.decode(), None)
             for sha in unused:
                 execute("DELETE FROM blob WHERE sha=?", (sha,))
