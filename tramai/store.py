@@ -54,6 +54,16 @@ class Mark(StrEnum):
     SKIPPED = "skipped"
 
 
+ENDS = {
+    Mark.COMPLETED: "succeeded",
+    Mark.FAILED: "failed",
+    Mark.CANCELLED: "cancelled",
+    Mark.UNKNOWN: "unknown",
+    Mark.SKIPPED: "skipped",
+}
+"""The status of a step, or of an attempt, whose last record has this mark; the other marks end nothing."""
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a run's journal. Append-only; `seq` orders a run's records and starts at 1.
 

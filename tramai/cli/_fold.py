@@ -10,17 +10,9 @@ from msgspec import UNSET
 
 from .. import reducing
 from ..paths import is_aside, step_id
-from ..store import Mark, Note, Record
+from ..store import ENDS, Mark, Note, Record
 from ._documents import Attempt, Happening, StepView
 from ._standing import Standing
-
-_STATUS = {
-    Mark.COMPLETED: "succeeded",
-    Mark.FAILED: "failed",
-    Mark.CANCELLED: "cancelled",
-    Mark.UNKNOWN: "unknown",
-    Mark.SKIPPED: "skipped",
-}
 
 
 def steps(records: Sequence[Record], standing: Standing) -> list[StepView]:
@@ -45,7 +37,7 @@ def _step(path: str, records: list[Record], open_as: str) -> StepView:
         path=path,
         id=step_id(path),
         verb=last.verb,
-        status="recovered" if _recovers(last) else _STATUS.get(last.mark, open_as),
+        status="recovered" if _recovers(last) else ENDS.get(last.mark, open_as),
         output=json.loads(end.value) if end is not None and end.value is not None else None,
         attempts=[_attempt(number, found, open_as) for number, found in sorted(attempts.items())],
     )
@@ -64,7 +56,7 @@ def _attempt(number: int, records: list[Record], open_as: str) -> Attempt:
     code = error.get("exit_code") if isinstance(error, dict) else None
     return Attempt(
         attempt=number,
-        status=_STATUS.get(last.mark, open_as),
+        status=ENDS.get(last.mark, open_as),
         started=started,
         ended=None if last.mark is Mark.STARTED else last.at,
         worker=last.worker,

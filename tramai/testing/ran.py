@@ -10,18 +10,9 @@ from msgspec import Struct
 from ..codec import Json, decode
 from ..errors import Problem
 from ..event import Event, StepFinished
-from ..store import Mark, Record
+from ..store import ENDS, Mark, Record
 from ._paths import ASKED, split
 from ._script import Call
-
-_STATUS = {
-    Mark.COMPLETED: "succeeded",
-    Mark.FAILED: "failed",
-    Mark.CANCELLED: "cancelled",
-    Mark.UNKNOWN: "unknown",
-    Mark.SKIPPED: "skipped",
-    Mark.STARTED: "unknown",
-}
 
 
 class StepRan(Struct, frozen=True, kw_only=True):
@@ -109,7 +100,7 @@ def steps(records: Sequence[Record], events: Sequence[Event]) -> dict[str, StepR
         told = before.status if before is not None else ""
         found[record.path] = StepRan(
             path=record.path,
-            status="recovered" if told == "recovered" else _STATUS[record.mark],
+            status="recovered" if told == "recovered" else ENDS.get(record.mark, "unknown"),
             attempts=max(record.attempt, before.attempts if before is not None else 0),
             output=decode(record.value) if record.value is not None else None,
             error=decode(record.error) if record.error is not None else before.error if before is not None else None,
