@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import signal
@@ -9,9 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,8 +23,10 @@ from tramai.steps.codex import Codex
 from tramai.steps.hermes import Hermes
 from tramai.stores.memory import Memory
 
+from . import processes
 from .agents import Folder, failure, result
 from .engine.support import make
+from .processes import alive
 from .step_context import made
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,6 +55,9 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
+eventually = functools.partial(processes.eventually, within=10.0)
+
+
 @pytest.fixture
 def nap() -> Iterator[str]:
     """A number of seconds that no other process sleeps for."""
@@ -60,28 +65,6 @@ def nap() -> Iterator[str]:
     yield seconds
     for pid in alive(seconds):
         os.kill(pid, signal.SIGKILL)
-
-
-def alive(text: str) -> list[int]:
-    """Processes with the text in their arguments, zombies not counted."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                if text.encode() in Path(f"/proc/{name}/cmdline").read_bytes():
-                    found.append(int(name))
-            except OSError:
-                pass
-    return found
-
-
-def eventually(holds: Callable[[], Any], *, within: float = 10.0) -> bool:
-    until = time.monotonic() + within
-    while not holds():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def working(folder: Folder, verb: str, nap: str, end: str = "time.sleep(600)") -> Step:

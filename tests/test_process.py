@@ -23,6 +23,8 @@ from tramai.steps import _process, _survivors, _watchdog
 from tramai.steps._capture import Capture, Live, Log
 from tramai.steps._process import Finished
 
+from .processes import alive, eventually
+
 ROOT = Path(__file__).parent.parent
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -41,28 +43,6 @@ def nap() -> Iterator[str]:
     yield seconds
     for pid in alive(seconds):
         os.kill(pid, signal.SIGKILL)
-
-
-def alive(text: str) -> list[int]:
-    """Processes with the text in their arguments, zombies not counted."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and int(name) != os.getpid():
-            try:
-                if text.encode() in Path(f"/proc/{name}/cmdline").read_bytes():
-                    found.append(int(name))
-            except OSError:
-                pass
-    return found
-
-
-def eventually(holds: Callable[[], Any], *, within: float = 5.0) -> bool:
-    until = time.monotonic() + within
-    while not holds():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def run(argv: list[str] | str, **given: Any) -> Finished:

@@ -12,6 +12,7 @@ from .asking import Decision, Question
 from .codec import decode, encode
 from .errors import CheckpointConflict
 from .event import GateAsked, GateDecided
+from .paths import step_id
 from .step import Node
 from .store import Mark, Note
 
@@ -72,22 +73,25 @@ def _late(path: str, question: Question, now: float) -> Note:
     return Note(at=now, type=asking.DECIDED, data=encode(data))
 
 
+def told_of(path: str, question: Question) -> GateAsked:
+    """The event that tells of a question."""
+    return GateAsked(
+        path=path,
+        id=step_id(path),
+        asking=question.number,
+        ask=question.ask,
+        deadline=question.deadline,
+        approvers=question.approvers,
+        min=question.min,
+        needs=question.needs,
+    )
+
+
 def _tell_asked(host: StoreHost, node: Node, path: str, attempt: int, question: Question) -> None:
     told: dict[str, Any] = {"deadline": question.deadline, "approvers": len(question.approvers), "min": question.min}
     host.audience.signal_of(asking.ASKED, node.id, path, attempt, told)
     if host.audience.observers:
-        host.audience.tell(
-            GateAsked(
-                path=path,
-                id=node.id,
-                asking=question.number,
-                ask=question.ask,
-                deadline=question.deadline,
-                approvers=question.approvers,
-                min=question.min,
-                needs=question.needs,
-            )
-        )
+        host.audience.tell(told_of(path, question))
 
 
 def _tell_decided(host: StoreHost, node: Node, path: str, attempt: int, decision: Decision) -> None:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 
 from .. import asking, deciding
+from ..answering import told_of
 from ..engine import exit_status
 from ..event import Event, GateDecided, RunFinished, RunStarted, StepFinished, StepStarted
 from ..paths import is_aside, step_id
 from ..store import Mark, Note, Record, Run, Status, Store
-from ._people import told
 
 _ENDS = {
     Mark.COMPLETED: "succeeded",
@@ -112,7 +112,7 @@ class Follower:
         if (path, attempt) not in self._begun:
             self._begun.add((path, attempt))
             yield StepStarted(path=path, id=step_id(path), verb="gate", attempt=attempt, at=at)
-        yield told(path, question)
+        yield told_of(path, question)
 
 
 def _finished(run: Run) -> RunFinished:

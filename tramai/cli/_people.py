@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..event import Event, GateAsked, StepStarted
+from ..event import Event, StepStarted
 from ..paths import step_id
 from ._session import Session
 
 if TYPE_CHECKING:
-    from ..asking import Question
     from ..plan import Plan
     from ..store import Run, Store
     from . import render
@@ -55,26 +54,13 @@ def prompt(
 def asked(store: Store, found: Run) -> Iterator[Event]:
     """The open questions of a run that waits, as its runner told them."""
     from .. import deciding
+    from ..answering import told_of
 
     for one in deciding.look(store, found.run_id):
         if one.decision is None:
             question, id = one.question, step_id(one.path)
             yield StepStarted(path=one.path, id=id, verb="gate", attempt=1, at=question.asked)
-            yield told(one.path, question)
-
-
-def told(path: str, question: Question) -> GateAsked:
-    """The event that tells of a question."""
-    return GateAsked(
-        path=path,
-        id=step_id(path),
-        asking=question.number,
-        ask=question.ask,
-        deadline=question.deadline,
-        approvers=question.approvers,
-        min=question.min,
-        needs=question.needs,
-    )
+            yield told_of(one.path, question)
 
 
 def _asks(plan: Plan) -> bool:

@@ -15,7 +15,7 @@ from ..errors import Pointer
 from ..expression import Prompt, Text
 from ..running import Known
 from ..step import Finding, Step
-from . import _child_env
+from . import _asks, _child_env
 from ._agent_report import Report
 
 Sandbox = Literal["read-only", "workspace-write", "full-access"]
@@ -103,16 +103,7 @@ class Agent(Step, frozen=True, kw_only=True):
 
     def _prompts(self) -> list[Finding]:
         verb = type(self).__name__.lower()
-        if self.prompt is None and self.prompt_file is None:
-            what = f"missing key `prompt` in a {verb} step"
-            return [Finding((), "TRM105", what, "add `prompt`, or `prompt_file`")]
-        if self.prompt is not None and self.prompt_file is not None:
-            return [
-                Finding(("prompt_file",), "TRM319", f"a {verb} step has one prompt, not two", "keep one of the two")
-            ]
-        if self.prompt is not None and not self.prompt.text.strip():
-            return [Finding(("prompt",), "TRM388", "the prompt is empty", "say what the agent is to do")]
-        return []
+        return _asks.one_prompt(verb, self.prompt, self.prompt_file, "say what the agent is to do")
 
     def unknown_model(self, model: str) -> tuple[str, str] | None:
         """Message and hint, if a model is named as no agent does it."""
@@ -127,13 +118,11 @@ class Agent(Step, frozen=True, kw_only=True):
 
     def attached(self) -> tuple[tuple[Pointer, PromptFile], ...]:
         """The file of the prompt."""
-        return ((("prompt_file",), self.prompt_file),) if self.prompt_file is not None else ()
+        return _asks.attached(self.prompt_file)
 
     def question(self) -> Prompt:
         """The prompt, wherever it stands."""
-        found = self.prompt if self.prompt_file is None else self.prompt_file.prompt
-        assert found is not None  # `check` refuses a step without either, and a file that could not be read
-        return found
+        return _asks.prompt_of(self.prompt, self.prompt_file)
 
     def reaches(self) -> tuple[tuple[Any, ...], ...]:
         """The program, and the folder in which it may write."""
@@ -148,27 +137,21 @@ class Agent(Step, frozen=True, kw_only=True):
 
     def output(self, result: Any) -> Json:
         """The data with `schema`, the text without."""
-        return result["value"] if "value" in result else result["text"]  # type: ignore[no-any-return]
+        return _asks.output(result)
 
     def shape(self, known: Known) -> dict[str, Any] | None:
         """What `schema` says, or text."""
-        return self.schema if self.schema is not None else {"type": "string"}
+        return _asks.shape(self.schema)
 
     def record(self, known: Known) -> dict[str, Any] | None:
         """The answer, what it cost, how it ended and in which session."""
-        spent = {"input_tokens": {"type": "integer"}, "output_tokens": {"type": "integer"}, "cost_usd": {}}
-        value = {"value": self.schema} if self.schema is not None else {}
         text, maybe = {"type": "string"}, {"type": ["string", "null"]}
         told = {"model": maybe, "finish_reason": text, "session_id": maybe, "exit_code": {"type": "integer"}}
-        usage = {"type": "object", "properties": spent}
-        return {"type": "object", "properties": {"text": text, **value, "usage": usage, **told}}
+        return _asks.record(self.schema, **told)
 
     def note(self, result: Any) -> str | None:
         """What it consumed."""
-        usage = result["usage"]
-        spent = f"{usage.get('input_tokens', 0):,} in / {usage.get('output_tokens', 0):,} out tokens"
-        cost = usage.get("cost_usd")
-        return f"{spent}, ${cost:.4f}" if cost else spent
+        return _asks.note(result)
 
     def command(self, task: Task) -> Command:
         """How the agent is started for a task."""

@@ -16,7 +16,7 @@ from ..expression import Prompt, Text, suggest
 from ..provider import Answer, Provider, Question
 from ..running import Context, Known
 from ..step import Done, Finding, Outcome, Replay, Step, StepError, Usage
-from . import _answer
+from . import _answer, _asks
 
 _SHOWN = 5
 
@@ -56,31 +56,22 @@ class Ai(Step, frozen=True, kw_only=True):
 
     def output(self, result: Any) -> Json:
         """The data with `schema`, the text without."""
-        return result["value"] if "value" in result else result["text"]  # type: ignore[no-any-return]
+        return _asks.output(result)
 
     def shape(self, known: Known) -> dict[str, Any] | None:
         """What `schema` says, or text."""
-        return self.schema if self.schema is not None else {"type": "string"}
+        return _asks.shape(self.schema)
 
     def record(self, known: Known) -> dict[str, Any] | None:
         """The answer, what it cost and how it ended."""
-        spent = {"input_tokens": {"type": "integer"}, "output_tokens": {"type": "integer"}, "cost_usd": {}}
-        value = {"value": self.schema} if self.schema is not None else {}
         text = {"type": "string"}
-        usage = {"type": "object", "properties": spent}
-        return {
-            "type": "object",
-            "properties": {"text": text, **value, "usage": usage, "model": text, "finish_reason": text},
-        }
+        return _asks.record(self.schema, model=text, finish_reason=text)
 
     def check(self) -> tuple[Finding, ...]:
         """A literal model that is spelled as one, of a provider that exists."""
-        if self.prompt is None and self.prompt_file is None:
-            return (Finding((), "TRM105", "missing key `prompt` in an ai step", "add `prompt`, or `prompt_file`"),)
-        if self.prompt is not None and self.prompt_file is not None:
-            return (Finding(("prompt_file",), "TRM319", "an ai step has one prompt, not two", "keep one of the two"),)
-        if self.prompt is not None and not self.prompt.text.strip():
-            return (Finding(("prompt",), "TRM388", "the prompt is empty", "say what the model is asked"),)
+        wrong = _asks.one_prompt("ai", self.prompt, self.prompt_file, "say what the model is asked")
+        if wrong:
+            return tuple(wrong)
         if "${{" in self.model.text:
             return ()
         try:
@@ -96,19 +87,11 @@ class Ai(Step, frozen=True, kw_only=True):
 
     def attached(self) -> tuple[tuple[Pointer, PromptFile], ...]:
         """The file of the prompt."""
-        return ((("prompt_file",), self.prompt_file),) if self.prompt_file is not None else ()
-
-    def _question(self) -> Prompt:
-        found = self.prompt if self.prompt_file is None else self.prompt_file.prompt
-        assert found is not None  # `check` refuses a step without either, and a file that could not be read
-        return found
+        return _asks.attached(self.prompt_file)
 
     def note(self, result: Any) -> str | None:
         """What it consumed."""
-        usage = result["usage"]
-        spent = f"{usage.get('input_tokens', 0):,} in / {usage.get('output_tokens', 0):,} out tokens"
-        cost = usage.get("cost_usd")
-        return f"{spent}, ${cost:.4f}" if cost else spent
+        return _asks.note(result)
 
     async def run(self, ctx: Context) -> Outcome:
         """Ask, and with a schema ask again until the answer fits."""
@@ -119,7 +102,7 @@ class Ai(Step, frozen=True, kw_only=True):
             raise StepError("refused", str(error)) from None
         question = Question(
             model=name,
-            prompt=ctx.text(self._question()),
+            prompt=ctx.text(_asks.prompt_of(self.prompt, self.prompt_file)),
             system=ctx.text(self.system) if self.system is not None else None,
             schema=self.schema,
             temperature=self.temperature,
