@@ -8,11 +8,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
-from . import caps, secret
+from . import caps, claiming, secret
 from .audience import Audience
+from .claiming import Claim
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
 from .errors import LeaseHeld, NotFound, NotInThatState, SecretMissing
@@ -23,7 +23,7 @@ from .redact import Redactor
 from .results import CALLED, Options, Result, exit_status, user
 from .session import Session
 from .standing import compare, new_id, nothing_to_do, outcome_unknown, restore, standing, waits_for_somebody
-from .store import Group, Holder, Lease, NewRun, Note, Record, Run, Status, Store
+from .store import Group, Holder, NewRun, Note, Record, Run, Status, Store
 
 if TYPE_CHECKING:
     from .calling import Order
@@ -76,14 +76,12 @@ def run(
         labels=options.labels,
         group=group,
     )
-    sent = time.monotonic()
-    holder = Holder.here()
-    record, lease = store.create(new, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
+    sent, holder = time.monotonic(), Holder.here()
+    owner = claiming.owner(holder)
+    record, lease = store.create(new, owner=owner, holder=holder, ttl=options.lease, now=clock.now())
     if lease is None:
         return _started_before(store, record)
-    audience = Audience(observers, record.run_id)
-    _claimed(audience, lease)
-    claim = _Claim(record, lease, sent, audience, ())
+    claim = claiming.claimed(Claim(record, lease, sent, Audience(observers, record.run_id), ()))
     return _session(plan, claim, store, options, clock, secrets).carry(resumed=False)
 
 
@@ -124,7 +122,7 @@ def resume(
     if nothing_to_do(store, found, options, clock.now() + options.wait):
         return standing(found, resumed=False)
     secrets = _secrets(plan, options, found.cwd)
-    claim = _claim(store, run_id, Audience(observers, run_id), options, clock)
+    claim = claiming.claim(store, run_id, Audience(observers, run_id), options, clock)
     session = _session(plan, claim, store, options, clock, secrets)
     if changed:
         session.adopt(changed)
@@ -178,7 +176,7 @@ def rerun(
         portable(store, "adopt").adopt(new)
     except StartKeyTaken as taken:
         return _started_before(store, store.get(str(taken.details["run_id"])))
-    claim = _claim(store, new.run.run_id, Audience(observers, new.run.run_id), options, clock, known=kept)
+    claim = claiming.claim(store, new.run.run_id, Audience(observers, new.run.run_id), options, clock, known=kept)
     return _session(plan, claim, store, options, clock, secrets).carry(resumed=False)
 
 
@@ -221,7 +219,7 @@ def _cancelled_here(
     store: Store, found: Run, plan: Plan, by: str, comment: str | None, options: Options, clock: Clock
 ) -> Run:
     secrets = _secrets(plan, options, found.cwd)
-    claim = _claim(store, found.run_id, Audience((), found.run_id), options, clock)
+    claim = claiming.claim(store, found.run_id, Audience((), found.run_id), options, clock)
     session = _session(plan, claim, store, options, clock, secrets, cancelling=True)
     session.journal.note("cancel.requested", by=by or None, comment=comment)
     session.carry(resumed=True)
@@ -333,40 +331,9 @@ def _group(store: Store, plan: Plan, inputs: Mapping[str, Json], secrets: Mappin
     return group_of(plan, inputs, Redactor(secrets.values()))
 
 
-class _Claim(msgspec.Struct, frozen=True):
-    """A run that is ours to carry: as it stood before, and what its journal says. `sent`: when it was asked for."""
-
-    run: Run
-    lease: Lease
-    sent: float
-    audience: Audience
-    records: tuple[Record, ...]
-
-
-def _claim(
-    store: Store,
-    run_id: str,
-    audience: Audience,
-    options: Options,
-    clock: Clock,
-    *,
-    known: tuple[Record, ...] | None = None,
-) -> _Claim:
-    """Take the lease of a run and read its journal, unless that is `known`."""
-    sent, holder = time.monotonic(), Holder.here()
-    try:
-        before, lease = store.claim(run_id, owner=_owner(holder), holder=holder, ttl=options.lease, now=clock.now())
-    except LeaseHeld as held:
-        audience.signal("lease.conflict", owner=_owner(holder), code=held.code)
-        raise
-    _claimed(audience, lease)
-    records = _load(store, before, lease, audience, clock) if known is None else known
-    return _Claim(before, lease, sent, audience, records)
-
-
 def _session(
     plan: Plan,
-    claim: _Claim,
+    claim: Claim,
     store: Store,
     options: Options,
     clock: Clock,
@@ -388,30 +355,3 @@ def _session(
         _Children(store, options, clock),
         cancelling=cancelling,
     )
-
-
-def _claimed(audience: Audience, lease: Lease) -> None:
-    audience.signal("lease.claimed", owner=lease.owner, fence=lease.fence, expires_at=lease.expires)
-
-
-def _load(store: Store, before: Run, lease: Lease, audience: Audience, clock: Clock) -> tuple[Record, ...]:
-    """The journal of a run that was just claimed; a run whose journal cannot be read is not kept from others."""
-    try:
-        records = store.journal(before.run_id)
-    except BaseException:
-        with contextlib.suppress(Exception):
-            store.release(lease, now=clock.now())
-        raise
-    audience.signal(
-        "checkpoint.loaded",
-        revision=before.revision,
-        fence=lease.fence,
-        records=len(records),
-        step_executions=before.step_executions,
-        definition_digest=before.digest,
-    )
-    return records
-
-
-def _owner(holder: Holder) -> str:
-    return f"{holder.host}:{holder.pid}"
