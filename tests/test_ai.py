@@ -12,7 +12,7 @@ import pytest
 
 from tramai import engine, inputs, plan, provider, workflow
 from tramai.errors import ExtraMissing
-from tramai.provider import Answer, Question
+from tramai.provider import Answer, Question, Turn
 from tramai.step import Done, Replay, StepError, Usage
 from tramai.steps._answer import parse
 from tramai.steps.ai import Ai
@@ -167,9 +167,9 @@ def test_an_answer_that_does_not_fit_is_asked_again_with_the_problems(script: An
     assert outcome.result["usage"] == {"input_tokens": 30, "output_tokens": 3, "cost_usd": 1.5}
     second, third = service.asked[1:]
     assert "/risk" in second.prompt
-    assert second.history == (("user", "Why?"), ("assistant", '{"risk": "none"}'))
+    assert second.history == (Turn(role="user", text="Why?"), Turn(role="assistant", text='{"risk": "none"}'))
     assert "not JSON" in third.prompt
-    assert third.history[2:] == (("user", second.prompt), ("assistant", "sorry"))
+    assert third.history[2:] == (Turn(role="user", text=second.prompt), Turn(role="assistant", text="sorry"))
     assert third.schema == SCHEMA
 
 

@@ -34,7 +34,7 @@ class Demo:
 
 
 def _text(question: Question) -> str:
-    prompt = question.history[0][1] if question.history else question.prompt
+    prompt = question.history[0].text if question.history else question.prompt
     if question.schema is None:
         return prompt.strip()
     if question.model == "invalid" and not question.history:
@@ -61,5 +61,5 @@ def _first(text: str, words: int | None) -> str:
 
 
 def _usage(question: Question, text: str) -> Usage:
-    asked = [question.system or "", question.prompt, *(said for _, said in question.history)]
+    asked = [question.system or "", question.prompt, *(turn.text for turn in question.history)]
     return Usage(input_tokens=sum(len(part.split()) for part in asked), output_tokens=len(text.split()), cost_usd=0.0)

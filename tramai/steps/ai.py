@@ -13,7 +13,7 @@ from ..attached import PromptFile
 from ..codec import Json, sha256
 from ..errors import Pointer
 from ..expression import Prompt, Text, suggest
-from ..provider import Answer, Provider, Question
+from ..provider import Answer, Provider, Question, Turn
 from ..running import Context, Known
 from ..step import Done, Finding, Outcome, Replay, Step, StepError, Usage
 from . import _answer, _asks
@@ -227,5 +227,5 @@ def _again(question: Question, answer: Answer, problems: list[str]) -> Question:
         "Answer again with the corrected JSON only: no text around it, no code fence."
     )
     said = answer.text or json.dumps(answer.value)
-    turns = (*question.history, ("user", question.prompt), ("assistant", said))
+    turns = (*question.history, Turn(role="user", text=question.prompt), Turn(role="assistant", text=said))
     return msgspec.structs.replace(question, prompt=prompt, history=turns)
