@@ -165,7 +165,7 @@ def test_nothing_is_written_unless_that_is_allowed_and_then_only_there(agents: A
 def test_after_a_timeout_no_tool_is_left(agents: Agents, name: str) -> None:
     nap = f"3{random.randrange(10**9):09d}"
     key = "cmd" if name == "codex" else "command"
-    prompt = f'[[tool {TOOLS[name]} {{"{key}": "sleep {nap}"}}]]'
+    prompt = f'[[tool {TOOLS[name]} {{"{key}": "timeout {nap} tail -f /dev/null"}}]]'
     seconds = 12.0 if name == "hermes" else 6.0
     ctx = agents.context(name, deadline=time.monotonic() + seconds)
     ctx.env = {**ctx.env, "IS_SANDBOX": "1"}  # claude refuses full access to root elsewhere
