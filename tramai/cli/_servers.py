@@ -15,7 +15,7 @@ def wrong(name: str, data: Any) -> tuple[str, str | None] | None:
 
     from ..expression import dec_hook
     from ..steps._mcp_check import NAME, of_server
-    from ..steps.mcp import Server
+    from ..steps._mcp_server import Server
 
     if not NAME.fullmatch(name):
         return "a server's name is letters, digits, `_`, `-` and `.`", None

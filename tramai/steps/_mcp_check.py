@@ -13,7 +13,8 @@ from . import _child_env
 from ._http_guard import host_problem, reason
 
 if TYPE_CHECKING:
-    from .mcp import Mcp, Server
+    from ._mcp_server import Server
+    from .mcp import Mcp
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """How a server of the configuration may be called."""

@@ -21,7 +21,7 @@ from ._http_exchange import retry_after
 if TYPE_CHECKING:
     import asyncio
 
-    from .mcp import Server
+    from ._mcp_server import Server
 
 _GENERIC = frozenset(("Server returned an error response", "Not Found", "Session terminated"))
 """What the library says of a status without a message of the server."""
@@ -129,7 +129,7 @@ class Wire(httpx2.AsyncBaseTransport):
 
     def __init__(self, link: Remote, *, allow_private: bool, limit: int, ctx: Context) -> None:
         self._link, self._limit, self._ctx = link, limit, ctx
-        self._guard = guard.Wire(allow_private=allow_private, allow_hosts=None)
+        self._private = allow_private
         self._inner: dict[str, httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -140,7 +140,9 @@ class Wire(httpx2.AsyncBaseTransport):
             guard.parse(str(url))
             if self._link.name is None:
                 guard_server(self._ctx, host)
-            addresses = await self._guard.addresses(host, url.port or (443 if url.scheme == "https" else 80))
+            addresses = await guard.addresses(
+                host, url.port or (443 if url.scheme == "https" else 80), allow_private=self._private
+            )
         except StepError as error:
             self._ctx.signal("security.request_denied", method=request.method)
             raise self._link.fail(error) from None

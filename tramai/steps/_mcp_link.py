@@ -13,7 +13,7 @@ from ..step import StepError
 if TYPE_CHECKING:
     import asyncio
 
-    from .mcp import Server
+    from ._mcp_server import Server
 
 
 class Link(Protocol):
@@ -67,7 +67,7 @@ def named(name: str, ctx: Context) -> Server:
     import msgspec
 
     from ..expression import dec_hook, suggest
-    from .mcp import Server
+    from ._mcp_server import Server
 
     if name not in ctx.servers:
         near = suggest(name, list(ctx.servers))

@@ -12,27 +12,7 @@ from ..codec import Json, sha256
 from ..expression import Text, Value
 from ..running import Context, Known
 from ..step import Done, Finding, Outcome, Step, StepError
-
-
-class Server(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An MCP server: a program that is started for the call (`command`), or one that is asked over HTTP (`url`)."""
-
-    command: Annotated[
-        Annotated[tuple[Text, ...], Meta(min_length=1)] | None,
-        Meta(description="A program and its arguments, without a shell.", examples=[["uvx", "mcp-server-time"]]),
-    ] = None
-    env: Annotated[dict[str, Text], Meta(description="Environment variables of the program.")] = {}
-    url: Annotated[
-        Text | None, Meta(description="The address of a server, for streamable HTTP.", examples=["https://x.dev/mcp"])
-    ] = None
-    headers: Annotated[dict[str, Text], Meta(description="Headers of every request to the `url`.")] = {}
-    allow_private: Annotated[
-        Value | None,
-        Meta(
-            description="Whether the `url` may lead to addresses that are not public (loopback, private, metadata).",
-            extra_json_schema={"type": ["boolean", "string"]},
-        ),
-    ] = None
+from ._mcp_server import Server, reach
 
 
 class Mcp(Step, frozen=True, kw_only=True):
@@ -71,16 +51,8 @@ class Mcp(Step, frozen=True, kw_only=True):
 
     def reaches(self) -> tuple[tuple[Any, ...], ...]:
         """The program, or the host."""
-        from ._mcp_check import literal_host
-
-        server = self.server
-        if isinstance(server, str):
-            return (("mcp", ("server",), server),)
-        if server.url is not None:
-            return (("mcp", ("server", "url"), literal_host(server.url.text)),)
-        program = server.command[0] if server.command else None
-        name = program.text if program is not None and program.constant else None
-        return (("mcp", ("server", "command", 0), name),)
+        kind, at, name = reach(self.server)
+        return ((kind, ("server", *at), name),)
 
     def output(self, result: Any) -> Json:
         """The data, or the text where there is none."""
