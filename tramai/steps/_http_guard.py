@@ -234,6 +234,11 @@ class Wire:
         return self._transports[scheme]
 
 
+async def addresses(host: str, port: int, *, allow_private: bool) -> list[str]:
+    """Every address of the host, in the system's order, all of them permitted."""
+    return await Wire(allow_private=allow_private, allow_hosts=None).addresses(host, port)
+
+
 async def resolve(host: str, port: int) -> list[str]:
     """The addresses of a host name, in the system's order; StepError `network` when it has none."""
     import asyncio
