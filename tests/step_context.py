@@ -11,7 +11,7 @@ import msgspec
 from tramai.expression import Condition, Expression, Template, Value, dec_hook, evaluate, render_text, test
 from tramai.interrupt import Interrupt
 from tramai.permits import Permits
-from tramai.step import Done, Replay, Step
+from tramai.step import Done, Replay, Step, Usage
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Step)
@@ -72,6 +72,12 @@ class StepContext:
 
     def output(self, stream: str, text: str) -> None:
         pass
+
+    def spent(self, usage: Usage) -> None:
+        self.used = usage
+
+    def redacted(self, value: Any) -> Any:
+        return value
 
     def signal(self, name: str, **attributes: Any) -> None:
         pass

@@ -21,7 +21,7 @@ from .inputs import InputSpec
 from .permits import Permits
 from .schedule import Schedule
 from .step import Block, Catch, Control, Node, Step, handlers
-from .target import Target
+from .target import Described, Target
 
 if TYPE_CHECKING:
     from .document import Document
@@ -311,13 +311,16 @@ class _Builder:
             agree(made, raw, at)
         return made
 
-    def target(self, raw: Any) -> Target:
+    def target(self, kind: type[Target], raw: Any) -> Target:
         """A called workflow: a path in a file; in a canonical form the workflow itself beside it."""
         if self.canonical and isinstance(raw, dict):
-            return Target(raw["file"], rebuild(raw["definition"], version=raw["version"]))
+            made = kind(raw["file"], rebuild(raw["definition"], version=raw["version"]))
+            if isinstance(made, Described):
+                made.told = raw["told"]
+            return made
         if not isinstance(raw, str) or not raw.strip():
             raise ValueError("a called workflow is the path of a file")
-        return Target(raw)
+        return kind(raw)
 
     def prompt_file(self, raw: Any) -> PromptFile:
         """A file with a prompt: a path in a file; in a canonical form the text beside it."""
@@ -334,8 +337,8 @@ class _Builder:
             if not isinstance(raw, str):
                 raise ValueError("a duration is text such as 90s")
             return duration.parse(raw)
-        if kind is Target:
-            return self.target(raw)
+        if issubclass(kind, Target):
+            return self.target(kind, raw)
         if kind is PromptFile:
             return self.prompt_file(raw)
         if kind is Block:

@@ -78,6 +78,10 @@ def open_calls(records: Iterable[Record]) -> tuple[str, ...]:
             found[record.path] = str(msgspec.json.decode(record.value).get("run_id"))
         elif record.mark is Mark.COMPLETED:
             found.pop(record.path, None)
+        if found and (record.mark is Mark.COMPLETED or record.mark is Mark.FAILED):
+            numbered = f"{record.path}@tool["  # those of an attempt that is over: no later one goes on with them
+            for path in [path for path in found if path.startswith(numbered)]:
+                del found[path]
     return tuple(found.values())
 
 
@@ -85,23 +89,52 @@ async def call(
     host: StoreHost, ctx: StepContext, target: Target, given: dict[str, Any], secrets: Mapping[str, str]
 ) -> Outcome:
     """Carry out one attempt of a `call`."""
+    return await _call(host, ctx, ctx.path, target, given, secrets)
+
+
+async def call_once(
+    host: StoreHost, ctx: StepContext, target: Target, given: dict[str, Any], secrets: Mapping[str, str], number: int
+) -> Outcome:
+    """Carry out one of several calls of an attempt, which must end here: nobody will go on with it later."""
+    path = f"{ctx.path}@tool[{ctx.attempt}.{number}]"
+    try:
+        return await _call(host, ctx, path, target, given, secrets)
+    except Blocked as blocked:
+        raise StepError("unknown_outcome", str(msgspec.json.decode(blocked.error)["message"])) from None
+    except Suspended as suspended:
+        assert host.children is not None
+        host.children.cancel(child_id(host.run_id, path))
+        what = "waits for a decision" if suspended.waiting else "sleeps for longer than anybody waits here"
+        hint = f"a workflow that is called as a tool has to end; call {target.path} by a step of its own"
+        raise StepError("refused", f"{target.path} {what}", hint=hint) from None
+    except StepError:
+        raise
+    except BaseException:  # the attempt is stopped
+        if host.children is not None:
+            host.children.cancel(child_id(host.run_id, path))
+        raise
+
+
+async def _call(
+    host: StoreHost, ctx: StepContext, path: str, target: Target, given: dict[str, Any], secrets: Mapping[str, str]
+) -> Outcome:
     if host.children is None or target.workflow is None:
         raise BugError(what="a call without a workflow, or without an engine to carry it out")
     try:
         inputs = bind(target.workflow.inputs, given)
     except InvalidInput as error:
         raise StepError("refused", f"{target.path}: {error.message}", hint=error.hint) from error
-    run_id = child_id(host.run_id, ctx.path)
-    await host.once(ctx.path, "call", lambda: {"run_id": run_id})
+    run_id = child_id(host.run_id, path)
+    await host.once(path, "call", lambda: {"run_id": run_id})
     await host.durable(pure=False)
-    past = host.journal.past(ctx.path)
+    past = host.journal.past(path)
     order = Order(
         run_id=run_id,
         caller=host.run_id,
         plan=host.plan_of(target),
         inputs=inputs,
         secrets=secrets,
-        first=ctx.attempt == 1,
+        first=ctx.attempt == 1 or path != ctx.path,
         interrupt=Interrupt(),
         hurry=host.hurry,
         meter=host.meter,

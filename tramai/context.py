@@ -12,7 +12,7 @@ from .expression import Condition, Expression, Template, Value, evaluate, render
 from .interrupt import Interrupt
 from .outcomes import allowed
 from .permits import Permits
-from .step import Node, Outcome
+from .step import Node, Outcome, Usage
 from .target import Target
 
 if TYPE_CHECKING:
@@ -98,19 +98,35 @@ class StepContext:
         if self._host.audience.observers:
             self._host.audience.tell(StepOutput(path=self.path, stream=stream, text=self._host.redactor.text(text)))
 
-    async def call(self, target: Target, given: dict[str, Any], secrets: Mapping[str, str]) -> Outcome:
+    async def call(
+        self, target: Target, given: dict[str, Any], secrets: Mapping[str, str], *, number: int = 0
+    ) -> Outcome:
         """Carry out another workflow."""
-        from .calling import call
+        from .calling import call, call_once
 
         ours = self._scope["secrets"]
-        return await call(self._host, self, target, given, {name: ours[own] for name, own in secrets.items()})
+        passed = {name: ours[own] for name, own in secrets.items()}
+        if number:
+            return await call_once(self._host, self, target, given, passed, number)
+        return await call(self._host, self, target, given, passed)
+
+    def spent(self, usage: Usage) -> None:
+        """On the meter, until the attempt is over and the journal has it."""
+        self._host.meter.attempting(self.path, usage)
+        if not self._host.is_closing:
+            self._host.meter.check(False, starts=False)
+
+    def redacted(self, value: Json) -> Json:
+        """By the redactor of the run."""
+        return self._host.redactor.value(value)  # type: ignore[no-any-return]
 
     def signal(self, name: str, **attributes: Attribute) -> None:
         """Tell those who listen."""
         self._host.audience.signal_of(name, self._node.id, self.path, self.attempt, attributes)
 
     def close(self) -> None:
-        """Give the attempt's own interrupt back."""
+        """Give the attempt's own interrupt back; what it has used is recorded now."""
+        self._host.meter.attempting(self.path, None)
         if self.interrupt is not self._host.interrupt:
             self.interrupt.close()
 

@@ -210,7 +210,7 @@ class StoreHost(Bookkeeper):
         policy = node.replay
         if policy is not Replay.REPLAYABLE:
             key = self.key(path) if policy is Replay.IDEMPOTENT else None
-            log = self.log_path(path, attempt) if node.step.spawns else None
+            log = self.log_path(path, attempt) if node.step.spawning() else None
             self.journal.add(
                 self.record(
                     node.verb, path, Mark.STARTED, attempt, started=began, policy=policy.value, key=key, log=log

@@ -15,7 +15,6 @@ from .document import Document
 from .errors import Pointer, Problem, Related
 from .expression import Prompt, suggest
 from .hashing import sha256
-from .step import Node
 from .target import Target
 
 DEEPEST = 8
@@ -40,11 +39,11 @@ class Reading:
 def link(workflow: Workflow, source: Document, reading: Reading, read: Read) -> Iterator[Problem]:
     """Give every `call` its workflow; what is wrong where that cannot be done."""
     for node in workflow.walk():
-        target = node.step.called()
-        if target is not None and target.workflow is None:
-            problem = _resolve(target, node, source, reading, read)
-            if problem is not None:
-                yield problem
+        for pointer, target in node.step.called():
+            if target.workflow is None:
+                problem = _resolve(target, (*node.at, node.verb, *pointer), source, reading, read)
+                if problem is not None:
+                    yield problem
         for pointer, file in node.step.attached():
             if file.prompt is None:
                 yield from _attach(file, (*node.at, node.verb, *pointer), source)
@@ -57,12 +56,11 @@ def sources(workflow: Workflow) -> dict[str, str]:
         for _, file in node.step.attached():
             if file.sha256 is not None:
                 found[os.path.abspath(file.where)] = file.sha256
-        target = node.step.called()
-        if target is not None and target.workflow is not None:
+        for _, target in node.step.called():
             inner = target.workflow
-            if inner.document is not None:
+            if inner is not None and inner.document is not None:
                 found[os.path.abspath(inner.document.file)] = inner.document.sha256
-            found.update(sources(inner))
+            found.update(sources(inner) if inner is not None else {})
     return found
 
 
@@ -95,27 +93,27 @@ def _attach(file: PromptFile, pointer: Pointer, source: Document) -> Iterator[Pr
     file.prompt, file.where, file.sha256 = Prompt(text.replace("\r\n", "\n")), path, sha256(content)
 
 
-def _resolve(target: Target, node: Node, source: Document, reading: Reading, read: Read) -> Problem | None:
+def _resolve(target: Target, at: Pointer, source: Document, reading: Reading, read: Read) -> Problem | None:
     if "${{" in target.path:
         what = "the name of a called file takes no expression: it is read before the run"
-        return _problem(source, node, what, "put a `call` for each file into a `branch`")
+        return _problem(source, at, what, "put a `call` for each file into a `branch`")
     path = os.path.normpath(os.path.join(os.path.dirname(source.file), target.path))
     real = os.path.realpath(path)
     if real in reading.around:
         loop = [*reading.around[reading.around.index(real) :], real]
         what = " → ".join(os.path.basename(file) for file in loop)
         return _problem(
-            source, node, f"`{target.path}` would call itself: {what}", "use `repeat` or `foreach` for a loop"
+            source, at, f"`{target.path}` would call itself: {what}", "use `repeat` or `foreach` for a loop"
         )
     if len(reading.around) > DEEPEST:
-        return _problem(source, node, f"calls stand more than {DEEPEST} deep at `{target.path}`", None)
+        return _problem(source, at, f"calls stand more than {DEEPEST} deep at `{target.path}`", None)
     if real not in reading.known:
         try:
             with open(path, "rb") as file:
                 content = file.read(LARGEST_FILE + 1)
         except OSError as error:
             why = "there is no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "").lower()
-            return _problem(source, node, f"cannot read the called workflow {path}: {why}", _near(path, _WORKFLOWS))
+            return _problem(source, at, f"cannot read the called workflow {path}: {why}", _near(path, _WORKFLOWS))
         inner = msgspec.structs.replace(document.parse(content, file=path), sha256=sha256(content))
         reading.known[real] = read(inner, Reading((*reading.around, real), reading.known))
     found, problems = reading.known[real]
@@ -125,15 +123,14 @@ def _resolve(target: Target, node: Node, source: Document, reading: Reading, rea
         count = "an error" if len(errors) == 1 else f"{len(errors)} errors"
         related = (Related(first.position, first.message),) if first.position is not None else ()
         text = f"the called workflow {path} has {count}: {first.message}"
-        return _problem(source, node, text, f"look: tramai validate {path}", related)
+        return _problem(source, at, text, f"look: tramai validate {path}", related)
     target.workflow = found
     return None
 
 
 def _problem(
-    source: Document, node: Node, message: str, hint: str | None, related: tuple[Related, ...] = ()
+    source: Document, pointer: Pointer, message: str, hint: str | None, related: tuple[Related, ...] = ()
 ) -> Problem:
-    pointer: Pointer = (*node.at, node.verb, "workflow")
     if source.node(pointer) is None:
         pointer = pointer[:-1]
     position = source.position(pointer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .definition import Limits
 from .journal import Journal
-from .step import StepError
+from .step import StepError, Usage
 
 _OUT_OF_TIME = "the run reached its limit of running time (limits.timeout)"
 
@@ -31,11 +31,13 @@ class Meter:
         self._outer = outer
         self._counted: Used = (0, 0, 0.0)
         self._open: set[Meter] = set()
+        self._attempts: dict[str, Used] = {}
+        """What attempts under way have used, by path."""
 
     def used(self) -> Used:
         """What this run has used so far, with the runs it has called."""
         own = self._journal
-        inner = [meter.uncounted() for meter in tuple(self._open)]
+        inner = [*(meter.uncounted() for meter in tuple(self._open)), *tuple(self._attempts.values())]
         return (
             own.executions + sum(used[0] for used in inner),
             own.tokens + sum(used[1] for used in inner),
@@ -46,6 +48,14 @@ class Meter:
         """What the run that called this one does not have in its own journal yet."""
         used, counted = self.used(), self._counted
         return used[0] - counted[0], used[1] - counted[1], used[2] - counted[2]
+
+    def attempting(self, path: str, usage: Usage | None) -> None:
+        """What an attempt has used so far; None when it is over, and the journal says it."""
+        if usage is None:
+            self._attempts.pop(path, None)
+        else:
+            tokens = usage.input_tokens + usage.output_tokens
+            self._attempts[path] = (usage.executions, tokens, usage.cost_usd or 0.0)
 
     def enter(self, counted: Used) -> None:
         """This run begins to count in the one that called it; `counted` is what its journal already has of it."""
@@ -58,12 +68,15 @@ class Meter:
         if self._outer is not None:
             self._outer._open.discard(self)
 
-    def check(self, out_of_time: bool) -> None:
-        """LimitReached when nothing more may be started, here or in a run that called this one."""
+    def check(self, out_of_time: bool, *, starts: bool = True) -> None:
+        """LimitReached when nothing more may be started, here or in a run that called this one.
+
+        `starts` false: a step that goes on is no further execution, and may only be out of what it uses.
+        """
         limits = self._limits
         executions, tokens, cost = self.used()
         most = limits.max_step_executions
-        if executions >= most:
+        if starts and executions >= most:
             text = f"the run reached its limit of {most} step executions (limits.max_step_executions)"
             raise LimitReached(text, hint="attempts count, on every resume; raise the limit to go on")
         if limits.max_tokens is not None and tokens >= limits.max_tokens:
@@ -75,4 +88,4 @@ class Meter:
         if out_of_time:
             raise LimitReached
         if self._outer is not None:
-            self._outer.check(out_of_time=False)
+            self._outer.check(out_of_time=False, starts=starts)

@@ -17,7 +17,7 @@ from .expression import Template, Value
 from .shape import Shape
 from .step import Block, Control, Node
 from .store import Definition
-from .target import Target
+from .target import Described, Target
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,8 @@ class Plan:
     @cached_property
     def spawns(self) -> bool:
         """Whether it starts child processes, or a workflow that it calls does."""
-        return any(node.step.spawns for node in self._running()) or any(Plan(called).spawns for called in self.calls)
+        own = any(node.step.spawning() for node in self._running())
+        return own or any(Plan(called).spawns for called in self.calls)
 
     def _running(self) -> Iterator[Node]:
         """Everything that may run: the steps, and what their `verify` asks."""
@@ -92,9 +93,9 @@ class Plan:
         """Every workflow that it calls, and that those call."""
         found: list[Workflow] = []
         for node in self.nodes.values():
-            target = node.step.called()
-            if target is not None and target.workflow is not None:
-                found += [target.workflow, *Plan(target.workflow).calls]
+            for _, target in node.step.called():
+                if target.workflow is not None:
+                    found += [target.workflow, *Plan(target.workflow).calls]
         return tuple(found)
 
     def definition(self) -> Definition:
@@ -240,7 +241,10 @@ def _called(target: Target) -> Json:
     if target.workflow is None:
         return target.path
     inner = _workflow(target.workflow)
-    return {"file": target.path, "version": target.workflow.version, "definition": inner}
+    made: dict[str, Json] = {"file": target.path, "version": target.workflow.version, "definition": inner}
+    if isinstance(target, Described):
+        made["told"] = target.told
+    return made
 
 
 def _struct(value: msgspec.Struct) -> dict[str, Json]:

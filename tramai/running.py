@@ -14,7 +14,7 @@ from .interrupt import Interrupt
 if TYPE_CHECKING:
     from .asking import Decision, Question
     from .permits import Permits
-    from .step import Block, Outcome, Replay
+    from .step import Block, Outcome, Replay, Usage
     from .target import Target
 
 T = TypeVar("T")
@@ -95,8 +95,22 @@ class Context(Protocol):
         """Show a piece of a child's output to whoever watches (redacted, lossy)."""
         ...
 
-    async def call(self, target: Target, given: dict[str, Any], secrets: Mapping[str, str]) -> Outcome:
-        """Carry out another workflow with these inputs; `secrets` maps its names for some to ours."""
+    async def call(
+        self, target: Target, given: dict[str, Any], secrets: Mapping[str, str], *, number: int = 0
+    ) -> Outcome:
+        """Carry out another workflow with these inputs; `secrets` maps its names for some to ours.
+
+        The one call of a step is gone on with by its next attempt. One of several, by their `number`, is made anew,
+        and cannot wait for long or for people.
+        """
+        ...
+
+    def spent(self, usage: Usage) -> None:
+        """Count what the attempt has used so far against the limits of the run; LimitReached when it may not go on."""
+        ...
+
+    def redacted(self, value: Json) -> Json:
+        """The value without the secrets in it, for what leaves the run by no sink."""
         ...
 
     def signal(self, name: str, **attributes: str | int | float | None) -> None:

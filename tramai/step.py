@@ -148,7 +148,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     straight: ClassVar[bool] = False
     """`run` never waits on an event loop, only in `ctx.blocking`."""
     spawns: ClassVar[bool] = False
-    """Starts child processes."""
+    """Starts child processes, and watches the clock over them itself."""
     sinks: ClassVar[frozenset[str]] = frozenset()
     """Fields in which a secret may stand."""
     timed: ClassVar[bool] = True
@@ -181,9 +181,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """What it reaches for outside, for `permits`: see `reach.Reach`."""
         return ()
 
-    def called(self) -> Target | None:
-        """The other workflow file that the step runs."""
-        return None
+    def called(self) -> tuple[tuple[Pointer, Target], ...]:
+        """Other workflow files that the step runs, each with the pointer of the key that names it."""
+        return ()
 
     def attached(self) -> tuple[tuple[Pointer, PromptFile], ...]:
         """Files whose text belongs to these settings, each with the pointer of the key that names it."""
@@ -196,6 +196,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def needs_loop(self) -> bool:
         """Whether these settings need an event loop; default: not `straight`."""
         return not self.straight
+
+    def spawning(self) -> bool:
+        """Whether these settings start child processes; default: `spawns`."""
+        return self.spawns
 
     def output(self, result: Any) -> Json:
         """What people want of the full record: the default `output`."""

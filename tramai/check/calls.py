@@ -19,11 +19,12 @@ from .scene import Entry, Field, Scene
 def fit(scene: Scene) -> Iterator[Problem]:
     """Inputs and secrets go by names that the called workflow has, and none that it needs is missing."""
     for entry in scene.entries:
-        target = entry.node.step.called()
-        if target is None or target.workflow is None:
+        if entry.node.verb != "call":
             continue
-        yield from _inputs(scene, entry, target.path, target.workflow)
-        yield from _secrets(scene, entry.node, target.path, target.workflow)
+        for _, target in entry.node.step.called():
+            if target.workflow is not None:
+                yield from _inputs(scene, entry, target.path, target.workflow)
+                yield from _secrets(scene, entry.node, target.path, target.workflow)
 
 
 def _inputs(scene: Scene, entry: Entry, path: str, called: Workflow) -> Iterator[Problem]:

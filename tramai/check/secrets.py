@@ -44,8 +44,9 @@ def _is_sink(field: Field) -> bool:
     if field.entry is None:
         return field.area == "env"
     node = field.entry.node
-    inside = ".".join(str(part) for part in field.pointer[len(node.at) + 1 :][:2])
-    return field.area == node.verb and (field.name in node.step.sinks or inside in node.step.sinks)
+    parts = [part for part in field.pointer[len(node.at) + 1 :] if isinstance(part, str)]
+    inside = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
+    return field.area == node.verb and (field.name in node.step.sinks or not inside.isdisjoint(node.step.sinks))
 
 
 def _spell(field: Field) -> str:

@@ -105,11 +105,11 @@ class Shapes:
 
     def _called(self, node: Node, own: Schema) -> Schema:
         """With what is known of the outputs of a called workflow."""
-        target = node.step.called()
-        if target is None or target.workflow is None or "properties" not in own:
+        workflow = next((target.workflow for _, target in node.step.called()), None)
+        if node.verb != "call" or workflow is None or "properties" not in own:
             return own
-        inner = Shapes(Scene(target.workflow))
-        given = {name: value for name, value in target.workflow.outputs.items() if value is not None}
+        inner = Shapes(Scene(workflow))
+        given = {name: value for name, value in workflow.outputs.items() if value is not None}
         found = {name: inner.value(value, Field(value, (), "outputs", "", None)) for name, value in given.items()}
         return {**own, "properties": {**own["properties"], **found}}
 

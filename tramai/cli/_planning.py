@@ -46,7 +46,7 @@ class Planner:
             when=node.when.text if node.when is not None else None,
             decided=decided,
             pure=isinstance(node.step, Control) or node.step.pure(),
-            spawns=node.step.spawns,
+            spawns=node.step.spawning(),
             reaches=self._reaches(node.step),
             verify=_verify(node),
             max_attempts=node.retry.max_attempts if node.retry is not None else 1,
@@ -59,8 +59,7 @@ class Planner:
         )
 
     def _blocks(self, node: Node, sure: bool) -> Iterator[PlannedBlock]:
-        target = _called(node.step)
-        if target is not None:
+        for target in _called(node.step):
             yield PlannedBlock(label=target.path, steps=self._child(node.step, target))
         taken = self._taken(node.step)
         once = getattr(node.step, "binds", tuple)() == () and node.verb != "repeat"
@@ -164,18 +163,15 @@ class Planner:
         model = getattr(step, "model", None)
         if isinstance(model, Text):
             return f"model {self._text(model)}"
-        target = _called(step)
-        if target is not None:
+        for target in _called(step):
             return f"runs {target.path}"
         function = getattr(step, "call", None)
         return f"calls {function}" if isinstance(function, str) else None
 
 
-def _called(step: Step) -> Target | None:
-    """The workflow that a `call` runs, once its file was read."""
-    called = getattr(step, "called", None)
-    target: Target | None = called() if called is not None else None
-    return target if target is not None and target.workflow is not None else None
+def _called(step: Step) -> list[Target]:
+    """The workflows that a step runs, once their files were read."""
+    return [target for _, target in step.called() if target.workflow is not None]
 
 
 def executions(made: Plan, steps: Iterable[PlannedStep]) -> PlannedExecutions:

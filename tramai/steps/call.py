@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from ..codec import Json
+from ..errors import Pointer
 from ..expression import Value
 from ..running import Context, Known
 from ..step import Outcome, Replay, Step
@@ -38,9 +39,9 @@ class Call(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
         ),
     ] = ()
 
-    def called(self) -> Target:
+    def called(self) -> tuple[tuple[Pointer, Target], ...]:
         """The workflow that runs."""
-        return self.workflow
+        return ((("workflow",), self.workflow),)
 
     def passed(self) -> dict[str, str]:
         """The secrets it is given: its name for each, and ours."""
@@ -48,9 +49,7 @@ class Call(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
 
     def reaches(self) -> tuple[tuple[Any, ...], ...]:
         """All that the called workflow reaches for: the permits of its caller bind it."""
-        found = self.workflow.workflow
-        inner = [reach for node in found.walk() for reach in node.step.reaches()] if found is not None else []
-        return tuple(dict.fromkeys((kind, ("workflow",), name, *more) for kind, _, name, *more in inner))
+        return self.workflow.reaches(("workflow",))
 
     def shape(self, known: Known) -> dict[str, Any] | None:
         """The outputs that the other file declares."""

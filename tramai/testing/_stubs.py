@@ -150,7 +150,7 @@ def stubbed(plan: Plan, live: Live, *, allow: Iterable[str], env: Mapping[str, s
     really = [node.step.node.step for node in made.nodes.values() if isinstance(node.step, Stub) and node.step.free]
     steps = [*(node.step for node in real), *(step for step in really if not isinstance(step, Control))]
     made.__dict__["needs_loop"] = any(step.needs_loop() for step in steps)
-    made.__dict__["spawns"] = any(step.spawns for step in steps)
+    made.__dict__["spawns"] = any(step.spawning() for step in steps)
     return made
 
 
