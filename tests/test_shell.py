@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tramai import duration
 from tramai.duration import Duration
 from tramai.expression import ExpressionError, dec_hook
 from tramai.interrupt import Interrupt
+from tramai.permits import Permits
 from tramai.step import Finding, Replay, StepError
 from tramai.steps.shell import Shell
 
@@ -299,14 +301,131 @@ def test_a_missing_program_is_refused_with_what_to_do(ctx: Context) -> None:
     assert error.hint == "install no-such-program, or write its path"
 
 
-def test_programs_are_allowed_and_denied_by_name(ctx: Context) -> None:
-    assert run(shell(argv=["true"], allow=["true"]), ctx)["exit_code"] == 0
+# Which programs.
+
+
+def install(folder: Path, name: str, says: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    file = folder / name
+    file.write_text(f"#!/bin/sh\necho {says}\n")
+    file.chmod(0o755)
+    return file
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on the system's PATH, with a program of ours."""
+    folder = tmp_path / "tools"
+    install(folder, "ours", "real")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder
+
+
+def test_a_program_is_allowed_by_its_name_and_by_its_path(ctx: Context, tools: Path) -> None:
+    for program in ("ours", str(tools / "ours"), "tools/ours", "./tools/../tools/ours"):
+        for entry in ("ours", str(tools / "ours"), "./tools/ours"):
+            assert run(shell(argv=[program], allow=["git", entry], parse="text"), ctx)["value"] == "real"
     ctx.scope = {"inputs": {"p": "/bin/true"}}
-    argv = ["${{ inputs.p }}"]
-    assert fails(ctx, argv=argv, allow=["true"]).message == "the program /bin/true is not in `allow` (true)"
-    assert fails(ctx, argv=argv, deny=["true"]).message == "the program /bin/true is in `deny`"
+    assert run(shell(argv=["${{ inputs.p }}"], allow=["true"]), ctx)["exit_code"] == 0
+    assert fails(ctx, argv=["false"], allow=["true"]).message == "the program false is not in `allow` (true)"
+    assert fails(ctx, argv=["true"], allow=[]).message == "the program true is not in `allow` (nothing)"
+
+
+def test_another_program_of_an_allowed_name_is_not_allowed(ctx: Context, tools: Path, tmp_path: Path) -> None:
+    evil = install(tmp_path / "evil", "ours", "evil")
+    install(tmp_path, "ours", "evil")
+    for path in (f"{evil.parent}:{tools}", "evil", ".", f".:{tools}"):
+        error = fails(ctx, argv=["ours"], allow=["ours"], env={"PATH": path})
+        assert error.type == "refused"
+        assert "which is not the one that `allow` names (ours)" in error.message
+    assert "not the one that" in fails(ctx, argv=["./ours"], allow=["./tools/ours"], cwd="evil").message
+    assert "not the one that" in fails(ctx, argv=["./ours"], allow=["tools/ours"]).message
+    assert run(shell(argv=["./ours"], allow=["./evil/ours"], cwd="evil", parse="text"), ctx)["value"] == "evil"
+    allowed = shell(argv=["ours"], allow=["ours"], env={"PATH": f"/nowhere:{tools}:evil"}, parse="text")
+    assert run(allowed, ctx)["value"] == "real"
+
+
+def test_the_shell_of_a_script_is_the_one_of_the_system_where_programs_are_allowed(ctx: Context) -> None:
+    install(Path(ctx.cwd) / "evil", "bash", "evil")
+    error = fails(ctx, run="true", allow=["bash"], env={"PATH": f"{ctx.cwd}/evil"})
+    assert "would be" in error.message
+    assert "evil/bash" in error.message
+    for entry in ("bash", "sh"):
+        assert run(shell(run="true", allow=[entry]), ctx)["exit_code"] == 0
+        assert fails(ctx, run="true", deny=[entry]).message == "the program bash is in `deny`" + (
+            "" if entry == "bash" else ": /usr/bin/bash is sh under another name"
+        )
     assert fails(ctx, run="true", allow=["git"]).message == "the program bash is not in `allow` (git)"
-    assert run(shell(run="true", allow=["bash"]), ctx)["exit_code"] == 0
+
+
+def test_a_link_is_allowed_when_it_leads_to_the_file_of_that_name(ctx: Context, tools: Path, tmp_path: Path) -> None:
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / "ours").symlink_to(tools / "ours")
+    (links / "other").symlink_to(tools / "ours")
+    assert run(shell(argv=["links/ours"], allow=["ours"], parse="text"), ctx)["value"] == "real"
+    # A file may be many programs, each under a name of its own.
+    assert "is not in `allow`" in fails(ctx, argv=["links/other"], allow=["ours"]).message
+
+
+def test_a_denied_program_is_denied_under_every_name_and_in_every_folder(
+    ctx: Context, tools: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "linked").symlink_to(tools / "ours")
+    os.link(tools / "ours", other / "hard")
+    shutil.copy(tools / "ours", other / "copied")
+    install(other, "ours", "a stranger")
+    for program in ("ours", "tools/ours", "other/ours"):
+        assert fails(ctx, argv=[program], deny=["rm", "ours"]).message == f"the program {program} is in `deny`"
+    for name in ("linked", "hard", "copied"):
+        for entry in ("ours", "./tools/ours"):
+            error = fails(ctx, argv=[name], deny=[entry], env={"PATH": "other"})
+            assert error.message.startswith(f"the program {name} is in `deny`: ")
+            assert error.message.endswith(f"other/{name} is {entry} under another name")
+    assert "is in `deny`" in fails(ctx, argv=["ours"], allow=["ours"], deny=["ours"]).message
+    assert run(shell(argv=["other/ours"], deny=["./tools/ours"], parse="text"), ctx)["value"] == "a stranger"
+    assert run(shell(argv=["true"], deny=["ours", "/no/such", "nosuch"]), ctx)["exit_code"] == 0
+
+
+def test_what_is_refused_leaves_a_word_for_who_watches_and_starts_nothing(ctx: Context) -> None:
+    told: list[tuple[str, Any]] = []
+    ctx.signal = lambda name, **attributes: told.append((name, attributes["policy"]))  # type: ignore[method-assign]
+    fails(ctx, argv=["touch", "x"], allow=["git"])
+    fails(ctx, argv=["touch", "x"], deny=["touch"])
+    assert told == [("security.command_denied", "allow"), ("security.command_denied", "deny")]
+    assert not (Path(ctx.cwd) / "x").exists()
+
+
+def test_a_permit_names_the_same_file_as_allow(ctx: Context, tools: Path, tmp_path: Path) -> None:
+    install(tmp_path / "evil", "ours", "evil")
+    ctx.permits = (Permits(shell=("ours",)),)
+    for program in ("ours", str(tools / "ours")):
+        assert run(shell(argv=[program], parse="text"), ctx)["value"] == "real"
+    error = fails(ctx, argv=["ours"], env={"PATH": "evil"})
+    assert (error.type, error.message) == ("refused", f"the program ours in {tmp_path}/evil/ours is not permitted")
+    ctx.permits = (Permits(shell=("bash",)),)
+    install(tmp_path / "evil", "bash", "evil")
+    assert "a script in" in fails(ctx, run="true", env={"PATH": f"{tmp_path}/evil"}).message
+
+
+def test_with_permits_a_child_starts_inside_the_folder_of_the_run(tmp_path: Path) -> None:
+    folder, outside = tmp_path / "run", tmp_path / "outside"
+    (folder / "sub").mkdir(parents=True)
+    outside.mkdir()
+    (folder / "link").symlink_to(outside)
+    ctx = Context(folder)
+    where = shell(run="pwd -P", cwd="link", parse="text")
+    assert run(where, ctx)["value"] == str(outside)
+    ctx.permits = (Permits(shell=("bash",)),)
+    for cwd in ("link", "..", str(outside), "/"):
+        error = fails(ctx, run="true", cwd=cwd)
+        assert error.type == "refused"
+        assert "is not permitted: it is outside the run's folder" in error.message
+    assert run(shell(run="pwd", cwd="sub", parse="text"), ctx)["value"] == f"{folder}/sub"
+    ctx.permits = (Permits(shell=("bash",), write=(str(outside),)),)
+    assert run(where, ctx)["value"] == str(outside)
 
 
 # Settings.
@@ -365,7 +484,11 @@ def test_variables_must_have_names_that_can_be_set_and_are_not_ours() -> None:
 def test_programs_that_are_known_before_the_run_are_checked_then() -> None:
     assert [found.code for found in findings(argv=["rm", "x"], allow=["git"])] == ["TRM311"]
     assert [found.code for found in findings(argv=["/bin/rm", "x"], deny=["rm"])] == ["TRM311"]
+    assert [found.code for found in findings(argv=["/tmp/git", "x"], allow=["git"])] == ["TRM311"]
+    assert [found.code for found in findings(argv=["/tmp/git", "x"], deny=["/tmp/git"])] == ["TRM311"]
     assert not findings(argv=["${{ inputs.p }}"], allow=["git"])
+    assert not findings(argv=["/usr/bin/git"], allow=["git"])
+    assert not findings(argv=["git"], allow=["/opt/git/bin/git"])
 
 
 def test_a_size_of_nothing_is_refused() -> None:

@@ -24,7 +24,7 @@ class Permits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     shell: Annotated[
         tuple[Annotated[str, Meta(min_length=1)], ...],
         Meta(
-            description="Programs that tramai may start, as `argv` writes them; `bash` is for scripts in `run`.",
+            description="Programs that tramai may start, by name or by path; `bash` is for scripts in `run`.",
             examples=[["bash", "git"]],
         ),
     ] = ()
@@ -45,8 +45,10 @@ class Permits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = ()
 
     def program(self, name: str) -> bool:
-        """Whether a program may be started."""
-        return name in self.shell
+        """Whether a program may be started, as far as its name tells."""
+        from .program import spelled
+
+        return any(spelled(name, entry) for entry in self.shell)
 
     def script(self) -> bool:
         """Whether a script may be run."""
@@ -86,14 +88,27 @@ def hosts_covered(pattern: str, allowed: Iterable[str]) -> bool:
     return any(name.startswith("*.") and below.endswith(name[1:].lower()) for name in allowed)
 
 
-def guard_program(ctx: Context, program: str | None) -> None:
-    """Refuse a program before it is started; None is a script of `run`. A caller's permits bind as well."""
+def guard_program(ctx: Context, program: str | None, file: str | None = None) -> None:
+    """Refuse a program before it is started; None is a script of `run`. A caller's permits bind as well.
+
+    `file` is what the name means to the child: it has to be the file that a permit names.
+    """
     for permits in ctx.permits:
-        if not (permits.script() if program is None else permits.program(program)):
+        if not _permitted(permits, program, file, ctx.cwd):
             name = program if program is not None else SHELLS[0]
             ctx.signal("security.command_denied", policy="permits", command_digest=sha256(name)[:16])
             what = f"the program {name}" if program is not None else "a script"
+            if file is not None and (permits.script() if program is None else permits.program(program)):
+                what += f" in {file}"
             raise StepError("refused", f"{what} is not permitted", hint=_add("shell", name))
+
+
+def _permitted(permits: Permits, program: str | None, file: str | None, cwd: str) -> bool:
+    from .program import named
+
+    if program is None:
+        return permits.script() and (file is None or named(file, (*permits.shell, *SHELLS), cwd))
+    return permits.program(program) if file is None else named(file, permits.shell, cwd)
 
 
 def guard_server(ctx: Context, name: str) -> None:

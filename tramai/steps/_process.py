@@ -26,7 +26,17 @@ from ._spawn import arguments, encode, environment, find_program, search, spawn
 from ._survivors import end_survivors
 from ._watchdog import Watchdog, ensure_watchdog
 
-__all__ = ["Captured", "Finished", "cookie", "encode", "end_survivors", "ensure_watchdog", "run", "search"]
+__all__ = [
+    "Captured",
+    "Finished",
+    "cookie",
+    "encode",
+    "end_survivors",
+    "ensure_watchdog",
+    "find_program",
+    "run",
+    "search",
+]
 
 SETTLE = 0.2
 """Seconds in which background processes may end by themselves when the child has ended, before they are asked to."""

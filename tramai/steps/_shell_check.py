@@ -114,7 +114,13 @@ def _programs(step: Shell) -> Iterator[Finding]:
         yield Finding(("argv", 0), "TRM389", what, f"write argv: [{words}]", "warning")
     if not program.strip():
         yield Finding(("argv", 0), "TRM310", "the program's name is empty", "the first item of `argv` is the program")
-    elif step.allow is not None and program not in step.allow:
+    elif step.allow is not None and not _spelled(program, step.allow):
         yield Finding(("argv", 0), "TRM311", f"the program {program} is not in `allow`", "add it, or call another one")
     elif program in step.deny or os.path.basename(program) in step.deny:
         yield Finding(("argv", 0), "TRM311", f"the program {program} is in `deny`", "call another program")
+
+
+def _spelled(program: str, entries: tuple[str, ...]) -> bool:
+    from ..program import spelled
+
+    return any(spelled(program, entry) for entry in entries)

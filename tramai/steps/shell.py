@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from .. import size
-from ..codec import Json, encode, sha256
+from ..codec import Json, encode
 from ..duration import Duration
 from ..expression import Text, Value
-from ..permits import SHELLS, guard_program
+from ..permits import SHELLS
 from ..running import Context, Known
 from ..step import Done, Finding, Outcome, Step, StepError
 
@@ -73,9 +73,16 @@ class Shell(Step, frozen=True, kw_only=True):
     ] = Duration(10.0)
     allow: Annotated[
         tuple[str, ...] | None,
-        Meta(description="The only programs that may be started, as `argv` writes them.", examples=[["git", "make"]]),
+        Meta(
+            description="The only programs that may be started: a name means what tramai's own PATH has by it, "
+            "a path that file.",
+            examples=[["git", "./gradlew"]],
+        ),
     ] = None
-    deny: Annotated[tuple[str, ...], Meta(description="Programs that may not be started.")] = ()
+    deny: Annotated[
+        tuple[str, ...],
+        Meta(description="Programs that may not be started, in whatever folder and under whatever name."),
+    ] = ()
 
     def check(self) -> tuple[Finding, ...]:
         """One of `run` and `argv`, no expression in a script, variables that can be set."""
@@ -119,8 +126,13 @@ class Shell(Step, frozen=True, kw_only=True):
         cwd = os.path.normpath(os.path.join(ctx.cwd, ctx.text(self.cwd))) if self.cwd is not None else ctx.cwd
         argv, names = self._line(ctx, env)
         stdin = _stdin(ctx.value(self.stdin)) if self.stdin is not msgspec.UNSET else None
-        self._permit(argv[0], ctx)
-        guard_program(ctx, argv[0] if self.run_ is None else None)
+        if self.allow is not None or self.deny or ctx.permits:
+            from ._shell_guard import guard
+
+            program = argv[0]
+            argv[0] = _process.find_program(program, env=env, cwd=cwd)
+            named = program if self.run_ is None else None
+            guard(argv[0], named, ctx, allow=self.allow, deny=self.deny, cwd=cwd)
         limit = size.parse(self.max_output)
         ctx.signal("shell.started")
         finished = await ctx.blocking(
@@ -152,18 +164,6 @@ class Shell(Step, frozen=True, kw_only=True):
             return line, {index: f"argv[{index}]" for index in range(len(line))}
         front = shell(env.get("PATH", os.defpath))
         return [*front, self.run_], {len(front): "the script in `run`"}
-
-    def _permit(self, program: str, ctx: Context) -> None:
-        """Refuse a program by name. Denied is also what only differs in its folder; allowed is only what is listed."""
-        if self.run_ is not None:
-            program = os.path.basename(program)
-        if self.allow is not None and program not in self.allow:
-            _denied(ctx, "allow", program)
-            listed = ", ".join(self.allow) or "nothing"
-            raise StepError("refused", f"the program {program} is not in `allow` ({listed})")
-        if program in self.deny or os.path.basename(program) in self.deny:
-            _denied(ctx, "deny", program)
-            raise StepError("refused", f"the program {program} is in `deny`")
 
     def _result(self, finished: Any) -> Json:
         details = {"exit_code": finished.exit_code, "output": finished.tail}
@@ -198,10 +198,6 @@ def shell(path: str) -> list[str]:
     if bash := _process.search("bash", f"{path}:/bin:/usr/bin:/usr/local/bin"):
         return [bash, "-euo", "pipefail", "-c"]
     return [_process.search("sh", f"{path}:/bin:/usr/bin") or "sh", "-eu", "-c"]
-
-
-def _denied(ctx: Context, policy: str, program: str) -> None:
-    ctx.signal("security.command_denied", policy=policy, command_digest=sha256(program)[:16])
 
 
 def _tell(ctx: Context, finished: Any, limit: int) -> None:
