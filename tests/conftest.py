@@ -1,19 +1,38 @@
-"""What all tests may ask for: a PostgreSQL server, started when the first test wants it."""
+"""What all tests may ask for: a PostgreSQL server, started when the first test wants it; and which tests are sweeps."""
 
 from __future__ import annotations
 
+import os
+import re
 import signal
 from collections.abc import Iterator
 
 import pytest
 
-from .postgres import Database, new_server
+from .postgres import Database, new_server, roomy_memory
 
 # Under `nohup`, or behind a script's `&`, these are ignored, and children are born so: a program that is told to ignore
 # a signal does ignore it. What the tests send has to arrive, however they were started.
 for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL if _number != signal.SIGINT else signal.default_int_handler)
+
+
+# What is tested of files is what is asked of the system, and that is the same in memory, without a disk to wait for.
+if folder := roomy_memory():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
+
+_SWEEPS = re.compile(
+    r"tests/(faults|crash)/|tests/test_(flushes|\w+_faults|without_proc)\.py|_processes_|_twenty_resumes_|_random_walk_"
+)
+"""Kills, faults and races of processes at many points: minutes of them, that few changes can have a bearing on."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the sweeps, so that `pytest` leaves them out and `pytest -m sweep` runs them."""
+    for item in items:
+        if _SWEEPS.search(item.nodeid):
+            item.add_marker("sweep")
 
 
 @pytest.fixture(scope="session")

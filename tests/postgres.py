@@ -59,7 +59,7 @@ class Server:
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
-        self._folder = Path(tempfile.mkdtemp(prefix="tramai-pg-", dir=_roomy_memory()))
+        self._folder = Path(tempfile.mkdtemp(prefix="tramai-pg-", dir=roomy_memory()))
         self._user: dict[str, Any] = {}
         if os.geteuid() == 0:  # the server refuses to be root
             user = _unprivileged()
@@ -273,8 +273,8 @@ def _unprivileged() -> pwd.struct_passwd:
     pytest.skip("NOT TESTED, the PostgreSQL store: root may not run a server, and there is no user for it")
 
 
-def _roomy_memory() -> str | None:
-    """A folder in memory, where there is room for a server; None for the usual one."""
+def roomy_memory() -> str | None:
+    """A folder in memory, where there is room for a server; None where there is none."""
     try:
         left = os.statvfs("/dev/shm")
     except OSError:

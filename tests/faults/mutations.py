@@ -59,7 +59,8 @@ def _copy(folder: Path) -> None:
 
 def _first_red(folder: Path, tests: tuple[str, ...]) -> str | None:
     """The first test that fails there."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", "-rfE", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", "-rfE"]
+    command += ["-m", "not slow and not real", *tests]
     ended = subprocess.run(
         command,
         cwd=folder,
