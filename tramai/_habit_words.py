@@ -212,7 +212,8 @@ HINTS: dict[str, Words] = {
     ),
     "repeat": _all("while", "`until` is the opposite: the loop ends when it holds"),
     "catch": _all("id shell local http ai gate call", "steps stand under `do`: catch: [{do: [{id: …}]}]"),
-    "branch": {"else": "`else` goes with `if`; for any other value of `select` write `default`"},
+    "branch": {"else": "`else` goes with `if`; for any other value of `select` write `default`"}
+    | _all("elif elsif elseif else_if else-if", "put a step with a `branch` of its own under `else`"),
 }
 """By title of a schema: keys of other tools for which there is no single key of ours."""
 

@@ -115,6 +115,8 @@ def _named(key: Any, values: list[Any]) -> str | None:
     first = values[0] if values else "name"
     if isinstance(first, dict):
         first = first.get("name") or next(iter(first), "name")
+    if str(first).startswith("${{"):
+        return f"give it a name: {key}: {{name: {first}}}"
     name = re.split(r"[=:]", str(first))[0].strip() or "name"
     entry = f"{{env: {name}}}" if key == "secrets" else _ENTRY[key]
     return f"write {key}: {{{name}: {entry}}}"

@@ -7,6 +7,7 @@ known verb is not blamed for what a verb would need.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
+from functools import reduce
 from typing import Any
 
 from . import _habits, _wording
@@ -78,14 +79,29 @@ class Ranking:
             self._explained.add((at, "id"))
             hint = f"write `- id: {key}`, and the verb beside it"
             self._add("TRM104", f"unknown key `{key}` in {where}", (*at, key), hint=hint, key=True)
-        elif any(_wording.near(key, verbs) or _habits.also(key, finding.schema) in verbs for key in unknown[:50]):
+        elif _habits.verb(unknown) is None and any(
+            _wording.near(key, verbs) or _habits.also(key, finding.schema) in verbs for key in unknown[:50]
+        ):
             return
         elif (meant := self._meant(finding, unknown, verbs)) is not None:
             key, hint = meant
             self._add("TRM109", f"unknown verb `{key}` in {where}", (*at, key), hint=hint, key=True)
         else:
-            hint = f"add one of {_wording.listed(verbs, 30)}"
+            hint = self._cut_in_two(finding, verbs) or f"add one of {_wording.listed(verbs, 30)}"
             self._add("TRM109", f"{where} has no verb", at, hint=hint, position=self._document.first_key(at))
+
+    def _cut_in_two(self, finding: Finding, verbs: list[str]) -> str | None:
+        """What to do about a dash too many, that makes a step of its own of the verb: then nothing is said of that."""
+        *above, index = finding.pointer
+        steps = reduce(lambda inside, part: inside[part], above, self._data)
+        if not isinstance(index, int) or "id" not in finding.value or index + 1 >= len(steps):
+            return None
+        after, rest = (*above, index + 1), steps[index + 1]
+        if not isinstance(rest, dict) or "id" in rest or not rest.keys() & {*verbs}:
+            return None
+        self._explained.add((after, "id"))
+        key = next(iter(rest))
+        return f"remove the `-` before `{key}` in line {self._document.position((*after, key), key=True).line}"
 
     def _is_name(self, finding: Finding, verbs: list[str]) -> bool:
         """Whether the only key of a step is its name, with the verb below it."""

@@ -28,8 +28,19 @@ def read(text: str, lines: Lines) -> tuple[Mapping | None, list[Problem]]:
         return _read(text, lines, pure=False)
     except OldRules as refused:
         root, problems = _read(text, lines, pure=True)
-        # When both parsers refuse the text, libyaml's word is the one that its advice was written for.
-        return (root, problems) if root is not None else (None, [*problems[:-1], refused.problem])
+        if root is not None or _innocent(text, refused.problem, problems[-1]):
+            return root, problems
+        # When both parsers refuse the same place, libyaml's word is the one that its advice was written for.
+        return None, [*problems[:-1], refused.problem]
+
+
+def _innocent(text: str, refused: Problem, found: Problem) -> bool:
+    """Whether what libyaml refused is fine, and the mistake stands further on, where the pure parser found it."""
+    old, new = refused.position, found.position
+    if old is None or new is None or (new.line, new.column) <= (old.line, old.column):
+        return False
+    line = text.splitlines()[old.line - 1] if new.line == old.line else ""
+    return new.line > old.line or line[old.column - 1 : old.column] == "?"
 
 
 def _read(text: str, lines: Lines, *, pure: bool) -> tuple[Mapping | None, list[Problem]]:

@@ -129,6 +129,8 @@ class _Judge:
             return None
         if root == "result" and field.area in ("output", "save") and field.entry is not None:
             return None
+        if root == "result" and shapes.early(field) is not None:
+            return None
         if root == "attempt" and _verifies(field):
             return self.member(use, OF_ATTEMPT)
         return self.unknown(root, use, field)
@@ -151,6 +153,10 @@ class _Judge:
         name = str(use.path[1])
         if name not in known:
             hint = use.hint or self.scene.did_you_mean(name, known, prefix=f"{root}.")
+            if hint is None and (
+                there := next((other for other in self.sections if name in self.sections[other]), None)
+            ):
+                hint = f"did you mean `{there}.{name}`?"
             one = {"inputs": "input", "state": "state key", "env": "variable", "secrets": "secret"}[root]
             return "TRM208", f"{one} `{name}` is not declared", hint or f"declare it under `{root}`"
         if root == "inputs" and name in self.optional and not use.guarded:
