@@ -53,7 +53,7 @@ ALSO: dict[str, dict[str, str]] = {
     },
     "schedule": {
         "timezone": "tz zone time_zone",
-        "cron": "expression expr schedule cron_expression",
+        "cron": "expression expr schedule cron_expression every interval at when",
         "catchup": "catch_up backfill",
         "overlap": "concurrency concurrency_policy concurrencyPolicy",
         "inputs": "with params parameters args",

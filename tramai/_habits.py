@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -77,6 +78,8 @@ def wrong_type(pointer: tuple[Any, ...], value: Any) -> str | None:
         return f"write retry: {{max_attempts: {value}}}"
     if isinstance(value, list) and (named := _named(key, value)) is not None:
         return named
+    if key in _WORDS and isinstance(value, str) and (words := split(value)):
+        return f"write a list: {json.dumps(words, ensure_ascii=False)}"
     if key in ("when", "until", "check", "if") and isinstance(value, bool):
         return f'write "${{{{ {str(value).lower()} }}}}"'
     if key == "tramai":
@@ -102,7 +105,23 @@ def mended(pointer: tuple[Any, ...], value: Any) -> list[Any]:
         return [1] if str(value).strip() == "1" else []
     if pointer[-1] == "save":
         return [{value: "${{ result }}"}]
+    if pointer[-1] in _WORDS and isinstance(value, str):
+        return [split(value)]
     return [str(value).lower()] if isinstance(value, bool) and pointer[-1] != "required" else []
+
+
+_WORDS = ("argv", "command")
+"""Keys that take a program and its arguments, one by one."""
+
+
+def split(text: str) -> list[str] | None:
+    """The words of a command line; None where a shell would be needed to tell them."""
+    import shlex
+
+    try:
+        return shlex.split(text) if not re.search(r"[|&;<>$`*?~]", text) else None
+    except ValueError:
+        return None
 
 
 _ENTRY = {"inputs": "{type: string}", "state": "{initial: 0}", "outputs": "${{ … }}", "env": "…", "headers": "…"}

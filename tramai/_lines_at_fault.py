@@ -5,24 +5,27 @@ from __future__ import annotations
 import re
 
 
-def yaml(text: str, offset: int) -> tuple[str, str] | None:
-    """Message and advice for the line at an offset, or the one before it."""
+def yaml(text: str, offset: int) -> tuple[str, str, int] | None:
+    """Message, advice and place for the line at an offset, or the one before it."""
     line, before, above = _around(text, offset)
     for one, key in ((line, before), (before, above)):
         indent = len(one) - len(one.lstrip())
         if re.search(r":\s*[|>][+-]?\d?\s*$", key) and indent <= len(key) - len(key.lstrip(" -")):
-            return "the text of a block begins too far left", "indent it further than its key"
+            return "the text of a block begins too far left", "indent it further than its key", offset
     if re.search(r'"[^"]*\$\{\{[^"]*"[^"]*', line):
-        return "the quote ends inside the expression", "put '…' around the value, or quote with '…' inside it"
+        return "the quote ends inside the expression", "put '…' around the value, or quote with '…' inside it", offset
     if re.search(r":\s+\$\{\{.*(: |\{).*\}\}\s*$", line):
-        return "a `:` inside an expression that is not quoted", "put '…' around the whole value"
+        return "a `:` inside an expression that is not quoted", "put '…' around the whole value", offset
     for one in (line, before):
-        if re.match(r"\s*-[A-Za-z_]\w*:", one):
-            return "a `-` without a blank behind it", "write `- `"
+        start = text.rfind(one, 0, offset + len(one)) if one else 0
+        if found := re.match(r"\s*(-)[A-Za-z_]\w*:", one):
+            return "a `-` without a blank behind it", "write `- `", start + found.start(1)
         if found := re.match(r"\s*(?:- )?([a-z_]\w*):[A-Za-z0-9\"'\[{]", one):
-            return f"`{found[1]}:` without a blank behind it", f"write `{found[1]}: `"
+            what = f"`{found[1]}:` without a blank behind it"
+            return what, f"write `{found[1]}: `", start + found.start(1)
     if found := re.fullmatch(r"\s*(?:- )?([a-z_]\w*)\s*", before):
-        return f"a `:` is missing after `{found[1]}`", f"write `{found[1]}: …`"
+        start = text.rfind(before, 0, offset) + found.start(1)
+        return f"a `:` is missing after `{found[1]}`", f"write `{found[1]}: …`", start
     return None
 
 

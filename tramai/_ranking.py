@@ -16,6 +16,7 @@ from ._shape import Schema, Shape, compile_shape, json_pointer, replace
 from .document import Document
 from .errors import Pointer, Position, Problem, Related
 
+_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 _MOST_SUGGESTIONS = 200
 """Misspelt keys for which a right one is looked for: each search takes about a tenth of a millisecond."""
 
@@ -143,6 +144,8 @@ class Ranking:
             return f"data stands under `value`: local: {{value: {{{key}: …}}}}"
         if title == "shape" and isinstance(finding.value[key], dict) and not self._near(finding, key):
             return f"fields stand under `properties`: {{properties: {{{key}: …}}}}"
+        if title == "shape" and finding.value[key] in _TYPES and not self._near(finding, key):
+            return f"fields stand under `properties`: {{properties: {{{key}: {{type: {finding.value[key]}}}}}}}"
         if title == "defaults" or finding.pointer == ("defaults",):
             verb = f"say for which verb: defaults: {{shell: {{{key}: …}}}}"
             return None if self._near(finding, key) else verb
@@ -191,7 +194,7 @@ class Ranking:
         hint = _habits.hint(title, key)
         if title == "local" and not {"value", "call"} & finding.value.keys():
             hint = "write the data under `value`"
-        if title == "shape" and isinstance(finding.value[key], dict):
+        if title == "shape" and (isinstance(finding.value[key], dict) or finding.value[key] in _TYPES):
             hint = "write the fields under `properties`"
         if hint is None or title in ("step", "tramai workflow"):
             return False

@@ -119,7 +119,8 @@ def _from_step(pointer: Pointer, data: Any) -> tuple[Pointer, str | None]:
             data = data[part]
         except (KeyError, IndexError, TypeError):
             break
-        if isinstance(part, int) and isinstance(data, dict) and isinstance(data.get("id"), str):
+        in_schedules = depth == 1 and pointer[0] == "schedules"
+        if isinstance(part, int) and isinstance(data, dict) and isinstance(data.get("id"), str) and not in_schedules:
             name, rest = data["id"], pointer[depth + 1 :]
     return rest, name
 

@@ -67,7 +67,7 @@ def explain(error: Exception, lines: Lines, text: str) -> Problem:
     if begun is not None and message == _UNCLOSED:
         return lines.problem("TRM101", message, begun.index, begun.index + 1, hint=advice)
     if looks := _lines_at_fault.yaml(text, offset):
-        message, advice = looks
+        message, advice, offset = looks
     other = None
     if begun is not None and mark is not None and begun.index < offset and begun.line != mark.line:
         what = str(getattr(error, "context", "") or "it").removeprefix("while ")
