@@ -262,6 +262,12 @@ class Writer:
         made: Tree = {"server": server, "tool": "get_time"}
         return self.optional(made, 2, arguments=lambda: {"zone": self.value()}, max_response=lambda: 4096)
 
+    def _plugin(self, depth: int) -> Tree:
+        made: Tree = {"title": self.text(), "board": self.optional({"file": "a.jsonl"}, 2, column=lambda: "doing")}
+        self.optional(made, 2, body=lambda: self.pick(PROMPTS), copies=lambda: 2, pause=self.duration)
+        self.optional(made, 3, labels=lambda: [Text("1.10"), Text("no")], unless=self.condition)
+        return {"use": "ticket", "with": self.optional(made, 2, fields=lambda: {"x": self.value()})}
+
     def _gate(self, depth: int) -> Tree:
         if self.odds(2):
             return self.optional({"check": self.condition()}, 2, reason=self.text)
@@ -374,7 +380,7 @@ class Writer:
 
 ALONE = ["local", "shell", "gate"]
 """What called workflows do: they have no secret and no file of their own."""
-LEAVES = ["local", "shell", "http", "ai", "codex", "claude", "hermes", "mcp", "gate", "delay", "call"]
+LEAVES = ["local", "shell", "http", "ai", "codex", "claude", "hermes", "mcp", "plugin", "gate", "delay", "call"]
 CONTAINERS = ["branch", "parallel", "foreach", "repeat"]
 
 

@@ -45,6 +45,11 @@ class Generator:
         self._hook = hook
         self._names: dict[Any, str] = {}
 
+    @property
+    def structs(self) -> dict[Any, str]:
+        """Every Struct that was met, with the name of its definition."""
+        return dict(self._names)
+
     def schema(self, type: Any) -> Schema:
         """The schema of a type; Structs become references to definitions."""
         return self._of(inspect.type_info(type))

@@ -146,6 +146,9 @@ class Ranking:
             return f"fields stand under `properties`: {{properties: {{{key}: …}}}}"
         if title == "shape" and finding.value[key] in _TYPES and not self._near(finding, key):
             return f"fields stand under `properties`: {{properties: {{{key}: {{type: {finding.value[key]}}}}}}}"
+        if self._is_setting(finding, key):
+            self._explained.add((finding.pointer, "with"))
+            return "the settings of the step type stand under `with`"
         if title == "defaults" or finding.pointer == ("defaults",):
             verb = f"say for which verb: defaults: {{shell: {{{key}: …}}}}"
             return None if self._near(finding, key) else verb
@@ -196,6 +199,8 @@ class Ranking:
             hint = "write the data under `value`"
         if title == "shape" and (isinstance(finding.value[key], dict) or finding.value[key] in _TYPES):
             hint = "write the fields under `properties`"
+        if self._is_setting(finding, key):
+            hint = "write the settings under `with`"
         if hint is None or title in ("step", "tramai workflow"):
             return False
         known = (at, hint)
@@ -203,6 +208,11 @@ class Ranking:
             return True
         self._explained.add(known)
         return False
+
+    def _is_setting(self, finding: Finding, key: str) -> bool:
+        """Whether it is a setting of another package's step, which stands one level too high."""
+        title, at = _habits.title_of(finding.schema), finding.pointer
+        return title == "plugin" and at[:1] != ("defaults",) and not self._near(finding, key)
 
     def _belongs(self, finding: Finding, key: str) -> str | None:
         """Whether the key is at home one level down, in a sibling, or one level up."""

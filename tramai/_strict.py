@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -60,13 +62,25 @@ def _leniencies(kind: type[msgspec.Struct]) -> tuple[frozenset[str], frozenset[s
     )
 
 
+_GUESTS: dict[type, tuple[str, dict[str, schema.Schema]]] = {}
+
+
+def receive(structs: Mapping[type, str], definitions: dict[str, schema.Schema]) -> None:
+    """Take in the Structs of another package: the name of the definition of each, and those definitions."""
+    _GUESTS.update((kind, (name, definitions)) for kind, name in structs.items() if not _is_ours(kind))
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "tramai" and kind.__name__ in schema.workflow_schema()["definitions"]
+
+
 def _narrow(kind: type[msgspec.Struct], name: str, value: Any, at: Pointer) -> None:
     """Check a value against what the published schema says of its field."""
-    whole = schema.workflow_schema()
-    wanted = whole["definitions"][kind.__name__]["properties"][name]
+    title, definitions = _GUESTS.get(kind) or (kind.__name__, schema.workflow_schema()["definitions"])
+    wanted = definitions[title]["properties"][name]
     if _quick.fits(value, wanted):
         return
-    found = schema.schema_problems(value, {**wanted, "definitions": whole["definitions"]})
+    found = schema.schema_problems(value, {**wanted, "definitions": definitions})
     if found:
         raise Unbuildable((*at, *found[0][0]), found[0][1])
 
@@ -80,3 +94,21 @@ def meet_schema(value: Any, key: str) -> None:
     found = schema.schema_problems(value, {**wanted, "definitions": whole["definitions"]})
     if found:
         raise Unbuildable((key, *found[0][0]), found[0][1])
+
+
+def whole(data: Any) -> Any:
+    """Data in which `1.0` is 1, as the canonical form writes it: a run and its resume then work on the same values."""
+    kind = type(data)
+    if kind is float and data.is_integer():
+        return int(data)
+    if kind is dict:
+        return {key: value if type(value) is str else whole(value) for key, value in data.items()}
+    if kind is list:
+        return [item if type(item) is str else whole(item) for item in data]
+    return data
+
+
+def below(where: str) -> Pointer:
+    """The pointer of msgspec's `.retry.delay`, as far as it names keys."""
+    found = re.match(r"(?:\.\w+)*", where)
+    return tuple(found[0].split(".")[1:]) if found else ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import msgspec
 
 from . import duration, expression, kinds
-from ._strict import Unbuildable, agree, meet_schema
+from ._strict import Unbuildable, agree, below, meet_schema, whole
 from .attached import PromptFile
 from .concurrency import Concurrency
 from .definition import NAME, Asking, Common, Limits, SecretSource, StateSpec, Workflow, bounded, opaque
@@ -192,7 +191,7 @@ class _Builder:
     def whole(self, name: str, raw: Any, fields: dict[str, Any]) -> None:
         """A section that is one value: left out where it is broken."""
         try:
-            fields[name] = self.convert(_whole(raw), WHOLE[name], (name,))
+            fields[name] = self.convert(whole(raw), WHOLE[name], (name,))
         except Unbuildable:
             if not self.lenient:
                 raise
@@ -216,7 +215,7 @@ class _Builder:
         if name == "inputs" and isinstance(value, dict):
             value = _own(value)
         if name in ("inputs", "state") and isinstance(value, dict):
-            data = {key: _whole(value[key]) for key in ("default", "enum", "initial", "schema") if key in value}
+            data = {key: whole(value[key]) for key in ("default", "enum", "initial", "schema") if key in value}
             value = {**value, **data}
         return self.convert(value, SECTIONS[name], (name, key))
 
@@ -299,14 +298,23 @@ class _Builder:
         step = self.convert(raw, kind, at)
         if isinstance(step, Control):
             self.fill(step.blocks(), at)
-        return step
+        return step.adopt(lambda other, key: self.guest(raw.get(key, {}), other, (*at, key)))
+
+    def guest(self, raw: Any, kind: type[Step], at: Pointer) -> Step | None:
+        """Settings of a step that a package adds; None where it has changed since they were accepted."""
+        try:
+            return self.convert(raw, kind, at)
+        except Unbuildable:
+            if self.canonical:
+                return None
+            raise
 
     def convert(self, raw: Any, kind: type[T], at: Pointer) -> T:
         try:
             made = msgspec.convert(raw, kind, dec_hook=self.hook)
         except msgspec.ValidationError as error:
             what, _, where = str(error).partition(" - at `$")
-            raise Unbuildable((*at, *_below(where)), what) from error
+            raise Unbuildable((*at, *below(where)), what) from error
         if not self.canonical:  # what was accepted once is not doubted again
             agree(made, raw, at)
         return made
@@ -347,7 +355,7 @@ class _Builder:
             block = Block(())
             self.waiting[id(block)] = raw
             return block
-        return expression.dec_hook(kind, _whole(raw) if kind is Value else raw)
+        return expression.dec_hook(kind, whole(raw) if kind is Value else raw)
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -378,21 +386,3 @@ def _parted(raw: dict[str, Any], at: Pointer, common: frozenset[str]) -> tuple[s
 
 def _own(raw: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in raw.items() if not key.startswith("x-")}
-
-
-def _whole(data: Any) -> Any:
-    """Data in which `1.0` is 1, as the canonical form writes it: a run and its resume then work on the same values."""
-    kind = type(data)
-    if kind is float and data.is_integer():
-        return int(data)
-    if kind is dict:
-        return {key: value if type(value) is str else _whole(value) for key, value in data.items()}
-    if kind is list:
-        return [item if type(item) is str else _whole(item) for item in data]
-    return data
-
-
-def _below(where: str) -> Pointer:
-    """The pointer of msgspec's `.retry.delay`, as far as it names keys."""
-    found = re.match(r"(?:\.\w+)*", where)
-    return tuple(found[0].split(".")[1:]) if found else ()

@@ -6,20 +6,13 @@ from typing import Any
 
 import msgspec
 
-from . import build, expression, schema
+from . import build, schema
 from ._illustrations import illustrate
 from .definition import Asking, Common, StateSpec, Workflow
-from .duration import Duration
 from .inputs import InputSpec
 from .schema import Schema
 from .step import Block, Catch, Step
 
-DURATION = (
-    r"^\s*(?=[0-9P])([0-9]+(\.[0-9]+)?w)?([0-9]+(\.[0-9]+)?d)?([0-9]+(\.[0-9]+)?h)?([0-9]+(\.[0-9]+)?m)?"
-    r"([0-9]+(\.[0-9]+)?s)?([0-9]+(\.[0-9]+)?ms)?\s*$"
-    r"|^\s*P(?=[0-9T])([0-9]+W)?([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?\s*$"
-)
-"""What `duration.parse` takes, for editors."""
 _ANYTHING = ["string", "integer", "number", "boolean", "array", "object"]
 _VERSION = "The version of the language: 1."
 _WHERE = {"type": "string", "description": "Where an editor finds this schema; no part of the workflow."}
@@ -29,7 +22,7 @@ def generate() -> Schema:
     """The schema of a whole file, as plain JSON data."""
     verbs = {verb: build.verb_class(verb) for verb in sorted(build.verbs())}
     types = [Workflow, Common, Asking, StateSpec, Catch, InputSpec, *verbs.values()]
-    references, definitions = schema.components(types, _hook)
+    references, definitions = schema.components(types)
     top, common, asking, kept, caught, given, *settings = (
         reference["$ref"].rpartition("/")[2] for reference in references
     )
@@ -41,7 +34,7 @@ def generate() -> Schema:
     }
     kinds: list[type[msgspec.Struct]] = [Common, Asking, StateSpec, Catch, *verbs.values()]
     for kind, name in zip(kinds, [common, asking, kept, caught, *settings], strict=True):
-        _fill(kind, definitions[name]["properties"])
+        fill(kind, definitions[name]["properties"])
     definitions["Limits"]["properties"]["max_step_executions"]["x-also"] = ["max_steps", "max_executions"]
     whole, keys = definitions.pop(top), definitions.pop(common)["properties"]
     keys["verify"] = _verify(keys["verify"])
@@ -67,6 +60,7 @@ def _defaults(key: Schema, verbs: dict[str, str], definitions: dict[str, Schema]
     for verb, name in verbs.items():
         own = definitions[name]["properties"]
         kept = {word: schema for word, schema in own.items() if not _holds_steps(schema)}
+        kept = {word: schema for word, schema in kept.items() if word not in build.verb_class(verb).own}
         preset = {
             "title": f"defaults of {verb}",
             "description": f"For every `{verb}` step that does not say otherwise.",
@@ -92,19 +86,7 @@ def _verify(key: Schema) -> Schema:
     return {"anyOf": forms, "description": key["description"], "examples": ["${{ steps.look.output.found }}"]}
 
 
-def _hook(kind: type) -> Schema:
-    if kind is Duration:
-        return {
-            "type": "string",
-            "title": "duration",
-            "pattern": DURATION,
-            "description": "A duration: 500ms, 90s, 1h30m, 2d, or ISO 8601.",
-            "examples": ["90s", "1h30m"],
-        }
-    return expression.schema_hook(kind)
-
-
-def _fill(kind: type[msgspec.Struct], properties: dict[str, Schema]) -> None:
+def fill(kind: type[msgspec.Struct], properties: dict[str, Schema]) -> None:
     """Keys that may be left out are not null when they are there, and a schema at the top of a key is a mapping."""
     for field in msgspec.structs.fields(kind):
         found = properties[field.encode_name]

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)", re.ASCII)
 _ISO = r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
 """Compiled by `re` when a file has such a duration."""
 LONGEST = 100 * 365 * 86400.0
+PATTERN = (
+    r"^\s*(?=[0-9P])([0-9]+(\.[0-9]+)?w)?([0-9]+(\.[0-9]+)?d)?([0-9]+(\.[0-9]+)?h)?([0-9]+(\.[0-9]+)?m)?"
+    r"([0-9]+(\.[0-9]+)?s)?([0-9]+(\.[0-9]+)?ms)?\s*$"
+    r"|^\s*P(?=[0-9T])([0-9]+W)?([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]+)?S)?)?\s*$"
+)
+"""What `parse` takes, for editors."""
 
 
 class Duration(float):
@@ -17,6 +24,17 @@ class Duration(float):
     def json_default(self) -> str:
         """How a file would say it."""
         return spell(self)
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """What a file may hold here."""
+        return {
+            "type": "string",
+            "title": "duration",
+            "pattern": PATTERN,
+            "description": "A duration: 500ms, 90s, 1h30m, 2d, or ISO 8601.",
+            "examples": ["90s", "1h30m"],
+        }
 
 
 def parse(text: str) -> Duration:

@@ -121,6 +121,7 @@ def resume(
         judge(found, stored, plan, changed, store.journal(run_id), accept=accept_changes)
     if nothing_to_do(store, found, options, clock.now() + options.wait):
         return standing(found, resumed=False)
+    plan.able()
     secrets = _secrets(plan, options, found.cwd)
     claim = claiming.claim(store, run_id, Audience(observers, run_id), options, clock)
     session = _session(plan, claim, store, options, clock, secrets)
@@ -154,6 +155,7 @@ def rerun(
     options, clock = options or Options(), clock or SystemClock()
     found = _here(store, store.get(run_id), clock)
     plan, kept = _taken_over(store, found, plan, start_at, accept=accept_changes)
+    plan.able()
     cwd = os.path.abspath(options.cwd or found.cwd)
     secrets = _secrets(plan, options, cwd)
     redactor = Redactor(secrets.values())

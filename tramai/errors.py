@@ -154,6 +154,13 @@ class NotFound(TramaiError):
     exit_status = 4
 
 
+class PluginUnusable(TramaiError):
+    """{what}"""
+
+    code = "TRM705"
+    exit_status = 3
+
+
 class CannotFormat(TramaiError):
     """{file} stays as it is: {what}"""
 

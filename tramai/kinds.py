@@ -1,23 +1,58 @@
-"""Find a kind by the name its user types: a module of ours with a class of that name."""
+"""Find a kind by the name its user types: a module of ours with a class of that name, or what a package has added."""
 
 from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+import sys
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from .errors import PluginUnusable
 
 FAMILIES = ("steps", "stores", "providers")
+ADDED = (*FAMILIES, "observers")
+"""What packages may add, by the entry points `tramai.steps`, `tramai.stores` and so on."""
+WORDS = {"steps": "step", "stores": "store", "providers": "model provider", "observers": "observer"}
+"""What one of a family is called."""
+
+
+class Plugin(NamedTuple):
+    """A kind that an installed package brings: `value` is its `module:Class`."""
+
+    family: str
+    name: str
+    value: str
+    package: str
+    version: str
+
+    def load(self) -> Any:
+        """Import it; PluginUnusable when that fails, whatever it raises."""
+        module, _, attribute = self.value.partition(":")
+        try:
+            found: Any = importlib.import_module(module.strip())
+            for part in attribute.partition("[")[0].strip().split(".") if attribute else ():
+                found = getattr(found, part)
+        except (Exception, SystemExit) as error:  # the edge to a foreign module, which may raise anything
+            said = (str(error) or type(error).__name__).splitlines()[0][:300]
+            raise self.unusable(f"cannot be loaded: {type(error).__name__}: {said}") from error
+        return found
+
+    def unusable(self, why: str) -> PluginUnusable:
+        """The error that says why it cannot be used."""
+        what = f"the {WORDS[self.family]} `{self.name}` of the package {self.package} {self.version} {why}"
+        return PluginUnusable(what=what, hint=f"mend, update or remove the package {self.package} ({self.value})")
 
 
 def names(family: str) -> tuple[str, ...]:
-    """The kinds of a family (`steps`, `stores`, `providers`), in order of name."""
+    """Our own kinds of a family (`steps`, `stores`, `providers`), in order of name."""
     folder = os.path.join(os.path.dirname(__file__), family)
     found = (entry[:-3] for entry in os.listdir(folder) if entry.endswith(".py"))
     return tuple(sorted(name for name in found if not name.startswith("_")))
 
 
 def find(family: str, name: str) -> Any:
-    """The class `Name` in `tramai.<family>.<name>`; KeyError when there is no such kind."""
+    """Our own class `Name` in `tramai.<family>.<name>`; KeyError when there is no such kind."""
     if not name.isidentifier() or name.startswith("_"):
         raise KeyError(name)
     full = f"tramai.{family}.{name}"
@@ -28,3 +63,36 @@ def find(family: str, name: str) -> Any:
             raise KeyError(name) from None
         raise
     return getattr(module, name.capitalize())
+
+
+def added(family: str) -> tuple[Plugin, ...]:
+    """What installed packages add to a family, in order of name. Nothing of them is imported."""
+    return _added(family, tuple(sys.path))
+
+
+@lru_cache(maxsize=32)
+def _added(family: str, path: tuple[str, ...]) -> tuple[Plugin, ...]:
+    """`path`: where packages are looked for; they do not change while a process runs."""
+    # Slow to import: no run without a plugin comes by here.
+    from importlib.metadata import entry_points
+
+    found = set()
+    for point in entry_points(group=f"tramai.{family}"):
+        package, version = (point.dist.name, point.dist.version) if point.dist is not None else ("?", "?")
+        found.add(Plugin(family, point.name, point.value, package, version))
+    return tuple(sorted(found))
+
+
+def plugin(family: str, name: str) -> Plugin:
+    """The kind that an installed package adds by this name: ask only where none of ours has it.
+
+    KeyError when there is none, PluginUnusable when there are two.
+    """
+    found = [one for one in added(family) if one.name == name]
+    if not found:
+        raise KeyError(name)
+    if len(found) > 1:
+        packages = " and ".join(sorted(f"{one.package} {one.version} ({one.value})" for one in found))
+        what = f"the {WORDS[family]} `{name}` is brought by {packages}: nobody can say which is meant"
+        raise PluginUnusable(what=what, hint="uninstall one of the packages")
+    return found[0]

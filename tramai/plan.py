@@ -88,6 +88,12 @@ class Plan:
             if isinstance(node.verify, Node):
                 yield node.verify
 
+    def able(self) -> None:
+        """Raise why a stored definition cannot be carried out here: a package that it needs is not installed."""
+        for each in (self.workflow, *self.calls):
+            for node in Plan(each)._running():
+                node.step.able()
+
     @cached_property
     def calls(self) -> tuple[Workflow, ...]:
         """Every workflow that it calls, and that those call."""

@@ -60,7 +60,12 @@ def load(path: str) -> Plan | None:
 
 
 def save(path: str, made: Plan) -> None:
-    """Keep a plan that was checked without any problem; failing to is no failure."""
+    """Keep a plan that was checked without any problem; failing to is no failure.
+
+    Not one with a step of another package: that changes without this file, or this tramai.
+    """
+    if any(node.verb == "plugin" for each in (made.workflow, *made.calls) for node in each.walk()):
+        return
     from .linking import sources  # a run that is in the cache reads no files
 
     document = made.workflow.document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -153,8 +153,14 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Fields in which a secret may stand."""
     timed: ClassVar[bool] = True
     """An attempt may be given a `timeout`."""
+    sees: ClassVar[Mapping[str, dict[str, Any]]] = {}
+    """Fields whose expressions see a `result` before the step is over, each with the schema of that."""
     answers: ClassVar[bool] = True
     """Gives its result in one go, so that `verify` may ask it."""
+    own: ClassVar[frozenset[str]] = frozenset()
+    """Fields that every step says itself: `defaults` cannot give them."""
+    edition: ClassVar[int] = 1
+    """Of a step that a package adds: one more each time the same settings come to mean something else."""
 
     def replay(self) -> Replay:
         """The replay policy of these settings, unless the step says otherwise."""
@@ -188,6 +194,13 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def attached(self) -> tuple[tuple[Pointer, PromptFile], ...]:
         """Files whose text belongs to these settings, each with the pointer of the key that names it."""
         return ()
+
+    def adopt(self, make: Callable[[type[Step], str], Step | None]) -> Step:
+        """These settings, with those of another step that they hold made by `make`: from its class, and their key."""
+        return self
+
+    def able(self) -> None:
+        """Raise why it cannot be carried out here, before a run goes on; what `check` says holds for files only."""
 
     def back(self) -> str | None:
         """The id of the earlier step to which the walk may go back from here."""

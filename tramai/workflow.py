@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator
 
-from . import build, check, document, linking, schema
+from . import build, check, document, guests, linking, schema
 from ._strict import Unbuildable
 from .codec import decode
 from .definition import Limits, SecretSource, StateSpec, Workflow
@@ -65,14 +65,15 @@ def _examine(source: Document, reading: linking.Reading) -> tuple[Workflow | Non
     newer = _newer(source)
     if newer is not None:
         return None, (newer,)
-    resolved = schema.resolve(source, schema.workflow_schema())
+    wanted = guests.schema_of(source)
+    resolved = schema.resolve(source, wanted)
     found = [*source.problems, *resolved.problems]
     workflow = _build(resolved.data, source) if not _errors(found) else None
     if workflow is not None:
         found.extend(linking.link(workflow, source, reading, _examine))
         found.extend(check.problems(workflow))
     else:
-        found.extend(_explain(resolved.data, source, tuple(found), reading))
+        found.extend(_explain(resolved.data, source, wanted, tuple(found), reading))
     problems = tuple(sorted(_once(found), key=Problem.sort_key))
     return (None if _errors(problems) else workflow), problems
 
@@ -119,10 +120,10 @@ def _build(data: object, source: Document) -> Workflow | None:
 
 
 def _explain(
-    data: object, source: Document, known: tuple[Problem, ...], reading: linking.Reading
+    data: object, source: Document, wanted: Schema, known: tuple[Problem, ...], reading: linking.Reading
 ) -> tuple[Problem, ...]:
     """Why data is no workflow, and what the rules say of the parts that are."""
-    shape = schema.validate(data, schema.workflow_schema(), source, known=known)
+    shape = schema.validate(data, wanted, source, known=known)
     if not _errors([*known, *shape]):
         shape = (*shape, *_unsaid(data, source))
     partial = build.salvage(data, source, [problem.pointer for problem in (*known, *shape)])

@@ -9,7 +9,7 @@ import msgspec
 
 from ..errors import Pointer, Problem
 from ..expression import ExpressionError, Template, Value
-from ..step import Block
+from ..step import Block, Step
 from . import _rewrites
 from .scene import Field, Scene, fields_of
 
@@ -53,12 +53,21 @@ def never_templated(scene: Scene) -> Iterator[Problem]:
     told = {(node.id, finding.pointer[:1]) for node, finding in scene.findings}
     for entry in scene.running:
         node = entry.node
-        for name, shown in fields_of(type(node.step), "str"):
-            value = getattr(node.step, name)
+        for shown, value in _plain(node.step):
             if type(value) in _NO_TEXT or (node.id, (shown,)) in told:
                 continue
             if (found := _first(value, (shown,))) is not None:
-                yield _refused(scene, scene.setting(node, found), f"`{shown}` is taken as it is")
+                name = str(found[1]) if isinstance(value, Step) else shown
+                yield _refused(scene, scene.setting(node, found), f"`{name}` is taken as it is")
+
+
+def _plain(step: Step) -> Iterator[tuple[str, Any]]:
+    """The settings in which a text may stand that is no template, those of another package's step among them."""
+    for name, shown in fields_of(type(step), "str"):
+        yield shown, getattr(step, name)
+    for name, shown in zip(step.__struct_fields__, step.__struct_encode_fields__, strict=True):
+        if isinstance(value := getattr(step, name), Step):
+            yield shown, value
 
 
 def _templates(kind: type[Any]) -> Iterator[type[Any]]:

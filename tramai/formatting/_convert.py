@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .. import schema
+from .. import guests, schema
 from .._nodes import Mapping, Node, Scalar
 from .._nodes import Sequence as Items
 from .._shape import Shape
@@ -56,7 +56,7 @@ def _space(value: dict[str, Any], notes: dict[Pointer, Remarks]) -> None:
 def data(source: Document) -> Any:
     """Everything in a file as plain data in canonical order, notes of one's own (`x-…`) included."""
     assert source.root is not None
-    resolved = schema.resolve(source, schema.workflow_schema()).data
+    resolved = schema.resolve(source, guests.schema_of(source)).data
     return _merged(source, source.root, resolved, _order.root())
 
 

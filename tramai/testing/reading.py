@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from .. import contract, document, expression, schema, workflow
+from .. import document, expression, schema, workflow
 from .. import plan as planning
 from ..document import Document
 from ..duration import Duration, parse
@@ -114,7 +114,7 @@ def workflow_path(suite: Suite, file: str) -> str:
 @cache
 def suite_schema() -> Schema:
     """The JSON Schema of test files, made from the Structs."""
-    (top, case), definitions = schema.components((Suite, Case), contract._hook)
+    (top, case), definitions = schema.components((Suite, Case))
     for reference in (top, case):
         name = reference["$ref"].rpartition("/")[2]
         definitions[name] = schema.free(definitions[name])
