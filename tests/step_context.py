@@ -46,6 +46,7 @@ class StepContext:
         self.env: Mapping[str, str] = {}
         self.permits: tuple[Permits, ...] = ()
         self.servers: Mapping[str, Any] = {}
+        self.http: Mapping[str, Any] = {}
         self.interrupt = Interrupt()
         self.hurry = Interrupt()
         self.hidden: tuple[bytes, ...] = ()
@@ -57,6 +58,9 @@ class StepContext:
 
     def value(self, source: Expression | Template | Value) -> Any:
         return evaluate(source, self.scope)
+
+    def value_with(self, source: Expression | Template | Value, names: Mapping[str, Any]) -> Any:
+        return evaluate(source, {**self.scope, **names})
 
     def test(self, condition: Condition) -> bool:
         return test(condition, self.scope)

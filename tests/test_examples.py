@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -277,11 +278,18 @@ def serving(status: int, body: str) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with answering(Handler) as url:
+        yield f"{url}/health"
+
+
+@contextmanager
+def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A server on this machine, while it is needed; its URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/health"
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         thread.join()
@@ -303,6 +311,46 @@ def test_http_health_does_not_reach_into_this_machine_by_itself(tramai: Tramai) 
         ran = tramai("run", str(EXAMPLES / "http_health.yaml"), "-i", f"url={url}")
     assert ran.status == 1
     assert ran.last["error"]["type"] == "refused"
+
+
+def test_http_files_takes_all_pages_and_sends_the_newest_file_on(tramai: Tramai) -> None:
+    content, archived = bytes(range(256)) * 999, []
+    pages = {
+        "/files": ([{"id": 1, "changed": "2026-03-01"}], "</files?page=2>; rel=next"),
+        "/files?page=2": ([{"id": 7, "changed": "2026-03-09"}, {"id": 3, "changed": "2026-02-11"}], ""),
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            listed, link = pages.get(self.path, (None, ""))
+            self.reply(200, content if listed is None else json.dumps(listed).encode(), link)
+
+        def do_POST(self) -> None:
+            archived.append((self.headers, self.rfile.read(int(self.headers["Content-Length"]))))
+            self.reply(503 if len(archived) == 1 else 201, b"")
+
+        def reply(self, status: int, body: bytes, link: str = "") -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", "application/octet-stream" if body == content else "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Link", link)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with answering(Handler) as url:
+        ran = tramai("run", str(EXAMPLES / "http_files.yaml"), "-i", f"service={url}", "-i", "private=true")
+    digest = hashlib.sha256(content).hexdigest()
+    assert ran.outputs == {"files": 3, "newest": 7, "bytes": len(content), "sha256": digest}
+    assert (tramai.folder / "downloads" / "newest.bin").read_bytes() == content
+    keys = {headers["Idempotency-Key"] for headers, _ in archived}
+    assert (len(archived), len(keys)) == (2, 1)
+    for _, body in archived:
+        assert content in body
+        assert digest.encode() in body
+        assert b'filename="7.bin"' in body
 
 
 def test_mcp_time_asks_a_server_that_is_started_for_it(tramai: Tramai, tmp_path: Path) -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import gzip
-import itertools
 import json
 import os
 import socket
 import ssl
-import threading
 import time
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -27,135 +24,24 @@ from hypothesis import strategies as st
 
 from tramai import engine, inputs, plan, workflow
 from tramai.errors import Pointer
+from tramai.permits import host_allowed
 from tramai.step import Replay, StepError
 from tramai.steps import _http_body, _http_guard
 from tramai.steps._http_exchange import retry_after
 from tramai.steps.http import Http
 from tramai.stores import open_store
 
+from .http_servers import Asked, answer, background, failure, fetch, serving
 from .step_context import StepContext, made, result_of, run
 
 EXAMPLE = Path(__file__).parent.parent / "workflows" / "http_health.yaml"
 DATA = Path(__file__).parent / "data" / "http"
 
 
-class Asked(msgspec.Struct):
-    """One request as a server saw it."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    body: bytes
-
-
-class Server:
-    """Answers every request by `route`; keeps what it was asked."""
-
-    def __init__(self, route: Callable[[Asked], Any]) -> None:
-        self.route = route
-        self.asked: list[Asked] = []
-        self.port = 0
-        self.tasks: set[asyncio.Task[Any]] = set()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self.tasks.add(task)
-        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-            method, path, _ = head[0].split(" ")
-            headers = {line.partition(":")[0].lower(): line.partition(":")[2].strip() for line in head[1:] if line}
-            body = await reader.readexactly(int(headers.get("content-length", "0")))
-            self.asked.append(Asked(method, path, headers, body))
-            answer = self.route(self.asked[-1])
-            if isinstance(answer, bytes):
-                writer.write(answer)
-            else:
-                async for piece in answer:
-                    writer.write(piece)
-                    await writer.drain()
-            await writer.drain()
-
-
-@contextlib.asynccontextmanager
-async def serving(route: Callable[[Asked], Any], *, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    server = Server(route)
-    listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls)
-    server.port = listener.sockets[0].getsockname()[1]
-    try:
-        yield server
-    finally:
-        listener.close()
-        for task in server.tasks:
-            task.cancel()
-        await asyncio.gather(*server.tasks, return_exceptions=True)
-        await listener.wait_closed()
-
-
-def answer(status: int = 200, body: bytes = b"", **headers: str) -> bytes:
-    """A whole answer; header names are written with underscores."""
-    named = {"content_length": str(len(body)), "connection": "close", **headers}
-    lines = [f"HTTP/1.1 {status} Whatever", *(f"{name.replace('_', '-')}: {value}" for name, value in named.items())]
-    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
-
-
-@contextlib.contextmanager
-def background(*answers: bytes) -> Iterator[str]:
-    """A server on a thread of its own, for runs that bring their own loop. The last answer is given for ever."""
-
-    def serve() -> None:
-        for whole in itertools.chain(answers, itertools.repeat(answers[-1])):
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            with connection, contextlib.suppress(OSError):
-                connection.recv(65536)
-                connection.sendall(whole)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            thread.join()
-
-
 def run_example(given: dict[str, Any]) -> engine.Result:
     """A run of workflows/http_health.yaml in memory."""
     made_plan = plan.of(workflow.load(str(EXAMPLE)))
     return engine.run(made_plan, inputs.bind(made_plan.workflow.inputs, given), store=open_store("memory:"))
-
-
-def fetch(
-    route: Callable[[Asked], Any] | bytes,
-    method: str = "get",
-    path: str = "/",
-    *,
-    scope: Any = None,
-    policy: Replay = Replay.NON_REPLAYABLE,
-    **settings: Any,
-) -> tuple[Any, list[Asked]]:
-    """The result of one step against one server, and what the server was asked."""
-
-    async def go() -> tuple[Any, list[Asked]]:
-        async with serving(route if callable(route) else lambda asked: route) as server:
-            step = made(Http, **{method: server.url + path, "allow_private": True, **settings})
-            return await result_of(step, StepContext(scope, policy=policy)), server.asked
-
-    return asyncio.run(go())
-
-
-def failure(*args: Any, **settings: Any) -> StepError:
-    with pytest.raises(StepError) as caught:
-        fetch(*args, **settings)
-    return caught.value
 
 
 # What is sent.
@@ -820,7 +706,7 @@ def test_hosts_that_are_not_listed_are_refused_on_redirects_too() -> None:
     ],
 )
 def test_a_star_stands_for_what_is_below_a_domain(host: str, allowed: bool) -> None:
-    assert _http_guard.host_allowed(host, ("*.Example.com", "example.org")) is allowed
+    assert host_allowed(host, ("*.Example.com", "example.org")) is allowed
 
 
 def test_allow_private_may_come_from_an_input() -> None:

@@ -221,15 +221,29 @@ class Writer:
         query = lambda: {"q": [self.text(), Text("b")], "state": Text("open")}  # noqa: E731
         self.optional(made, 3, query=query, headers=lambda: {"Accept": Text("a/b"), "X-No": self.text()})
         if method in ("post", "put", "patch") and self.odds(2):
-            body = self.pick(["json", "form", "body"])
-            made[body] = {"json": self.value, "form": self.names, "body": self.text}[body]()
+            body = self.pick(["multipart", "json", "form", "body", "body_file", "multipart"])
+            draws = {"json": self.value, "form": self.names, "body": self.text, "multipart": self._parts}
+            made[body] = draws[body]() if body in draws else "build/report.pdf"
+            self.optional(made, 3, idempotency_key=lambda: self.pick([True, Text("order-1")]))
         bearer = {"bearer": "${{ secrets.TOKEN }}"}
         self.optional(made, 4, auth=lambda: self.pick([bearer, {"basic": ["me", "${{ secrets.TOKEN }}"]}]))
         status = lambda: self.pick([[200, 404], "3xx", ["2xx", 304], 201])  # noqa: E731
         self.optional(made, 5, expect_status=status, max_response=lambda: 4096, allow_private=lambda: True)
         if self.odds(6):
             made |= {"follow_redirects": True, "allow_hosts": ["api.example.com"]}
+        if method == "get":
+            pages = {"next": "${{ result.links.next }}", "items": "${{ result.body }}", "max_pages": 7}
+            saved = {"save_to": "out/data.bin", "max_download": "2MiB"}
+            made |= self.pick([{"paginate": pages}, saved, {"paginate": pages}, {}])
+        certificate = {"cert": "client.pem", "key": "client.key", "password": "${{ secrets.TOKEN }}"}
+        self.optional(made, 6, ca_bundle=lambda: "ca.pem", client_cert=lambda: dict(certificate))
+        if self.odds(8):
+            made |= {"proxy": "http://api.example.com:3128", "proxy_auth": ["me", "${{ secrets.TOKEN }}"]}
         return made
+
+    def _parts(self) -> Tree:
+        file: Tree = self.optional({"file": "build/a.bin"}, 2, name=self.text, type=lambda: "application/pdf")
+        return {"title": self.text(), "tags": [self.text(), Text("b")], "doc": file, "meta": {"text": Text("1.10")}}
 
     def _ai(self, depth: int) -> Tree:
         made: Tree = {"model": "demo:echo"}

@@ -41,6 +41,7 @@ class StepContext:
         self.folder = host.folder
         self.env = host.env
         self.servers = host.servers
+        self.http = host.http
         own = host.plan.workflow.permits
         self.permits: tuple[Permits, ...] = host.bounds if own is None else (*host.bounds, own)
         self.hurry = host.hurry

@@ -60,6 +60,7 @@ class StoreHost(Bookkeeper):
         children: Children | None,
         bounds: tuple[Permits, ...],
         servers: Mapping[str, Any],
+        http: Mapping[str, Any],
     ) -> None:
         super().__init__(
             plan, run, journal, clock, interrupt, audience, redactor, logs, looped=isinstance(driver, Loop)
@@ -78,6 +79,7 @@ class StoreHost(Bookkeeper):
         self.bounds = bounds
         """The permits of the workflows that call this one."""
         self.servers = servers
+        self.http = http
         self._called: dict[int, Plan] = {}
         self.limit = plan.workflow.limits.max_parallel_branches
         self.is_closing = False

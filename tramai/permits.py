@@ -41,7 +41,10 @@ class Permits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = ()
     write: Annotated[
         tuple[Annotated[str, Meta(min_length=1)], ...],
-        Meta(description="Folders in which agents may write, relative to where the run is started.", examples=[["."]]),
+        Meta(
+            description="Folders in which agents may write and downloads go, relative to where the run is started.",
+            examples=[["."]],
+        ),
     ] = ()
 
     def program(self, name: str) -> bool:

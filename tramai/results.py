@@ -32,7 +32,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `diagnostics.Diagnostic` for every fault: what is behind the fixed text that everybody else sees. `secrets` are
     values in the place of the declared sources, which are then not looked at. `driver` makes the driver, from the plan
     and the interrupt: a test's waits for nothing. `answer`, a `deciding.Answer`, is asked when only gates are open.
-    `servers` are MCP servers by name, each as a workflow file would give it.
+    `servers` are MCP servers by name, each as a workflow file would give it; `http` is what holds for all requests.
     """
 
     wait: float = 60.0
@@ -50,6 +50,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     driver: Any = None
     answer: Any = None
     servers: Mapping[str, Any] | None = None
+    http: Mapping[str, Any] | None = None
     order: Any = None
     """The `calling.Order` of the run that calls this one."""
 

@@ -41,6 +41,8 @@ class Context(Protocol):
     """The workflow's `permits` and those of its callers: each of them must allow what is reached for."""
     servers: Mapping[str, Any]
     """MCP servers of the configuration, by name: each as a workflow file would give it."""
+    http: Mapping[str, Any]
+    """`[http]` of the configuration: how requests leave this machine."""
     interrupt: Interrupt
     hidden: tuple[bytes, ...]
     """Values that must not reach a log file."""
@@ -63,6 +65,10 @@ class Context(Protocol):
 
     def value(self, source: Expression | Template | Value) -> Any:
         """Render to a native JSON value."""
+        ...
+
+    def value_with(self, source: Expression | Template | Value, names: Mapping[str, Any]) -> Any:
+        """Render with further names in scope, such as the `result` that a field of `Step.sees` speaks of."""
         ...
 
     def test(self, condition: Condition) -> bool:

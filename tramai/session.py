@@ -285,6 +285,7 @@ class Session:
             children=self.children,
             bounds=order.permits if order is not None else (),
             servers=self.options.servers or {},
+            http=self.options.http or {},
         )
 
     def _names(self) -> dict[str, Any]:

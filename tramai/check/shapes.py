@@ -166,6 +166,8 @@ class Shapes:
             return _ERROR
         if name == "result" and entry is not None and field is not None and field.area in ("output", "save"):
             return self.record(entry.node)
+        if name == "result" and field is not None:
+            return early(field) or ANY
         return ANY
 
     def _item(self, name: str, field: Field) -> Schema | None:
@@ -271,6 +273,13 @@ def _filtered(part: str | int) -> str | None:
 
     name = {"size": "length", "len": "length"}.get(str(part), str(part))
     return f"data has no methods: write `… | {name}`" if name in FILTERS else None
+
+
+def early(field: Field) -> Schema | None:
+    """The shape of the `result` that a field of a verb sees before the step is over; None where it sees none."""
+    if field.entry is None or field.area != field.entry.node.verb:
+        return None
+    return field.entry.node.step.sees.get(field.name)
 
 
 class _Known:

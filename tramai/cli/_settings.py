@@ -14,19 +14,27 @@ CHOICES = {"progress": ("auto", "live", "plain", "none"), "color": ("auto", "alw
 DEFAULTS = {"wait": "60s", "lease": "30s", "progress": "auto", "color": "auto"}
 PROJECT = "tramai.toml"
 SERVERS = "mcp_servers"
+HTTP = "http"
+TABLES = (SERVERS, HTTP)
 
 
 class Settings:
     """Every setting with its origin. `root` is the folder whose `.tramai/` holds the default store."""
 
     def __init__(
-        self, values: Mapping[str, str], origins: Mapping[str, str], root: str, servers: Mapping[str, Any]
+        self,
+        values: Mapping[str, str],
+        origins: Mapping[str, str],
+        root: str,
+        tables: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self._values = values
         self._origins = origins
         self.root = root
-        self.servers = servers
+        self.servers = tables[SERVERS]
         """MCP servers by name."""
+        self.http = tables[HTTP]
+        """How requests leave this machine."""
 
     def text(self, key: str) -> str:
         """The value as written."""
@@ -77,11 +85,11 @@ class Settings:
 def gather(flags: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Settings:
     """Read all sources; ConfigurationError with the place for a key or value that means nothing."""
     values, origins = dict(DEFAULTS), dict.fromkeys(DEFAULTS, "default")
-    servers: dict[str, Any] = {}
+    tables: dict[str, dict[str, Any]] = {name: {} for name in TABLES}
     project = _project_file(os.getcwd())
     for file in (_user_file(env), project):
         if file is not None:
-            _take(_read(file), file, values, origins, servers)
+            _take(_read(file), file, values, origins, tables)
     for key in KEYS:
         if env.get(f"TRAMAI_{key.upper()}"):
             values[key], origins[key] = env[f"TRAMAI_{key.upper()}"], f"TRAMAI_{key.upper()}"
@@ -90,7 +98,7 @@ def gather(flags: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Set
     for key, allowed in CHOICES.items():
         if values[key] not in allowed:
             raise UsageError(what=f"{origins[key]}: '{values[key]}' is not one of {', '.join(allowed)}")
-    return Settings(values, origins, os.path.dirname(project) if project else os.getcwd(), servers)
+    return Settings(values, origins, os.path.dirname(project) if project else os.getcwd(), tables)
 
 
 def _project_file(folder: str) -> str | None:
@@ -143,11 +151,15 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _take(
-    data: Mapping[str, Any], file: str, values: dict[str, str], origins: dict[str, str], servers: dict[str, Any]
+    data: Mapping[str, Any],
+    file: str,
+    values: dict[str, str],
+    origins: dict[str, str],
+    tables: dict[str, dict[str, Any]],
 ) -> None:
     for key, value in data.items():
-        if key == SERVERS:
-            servers.update(_servers(file, value))
+        if key in TABLES:
+            tables[key].update((_servers if key == SERVERS else _http)(file, value))
             continue
         if key not in KEYS:
             _refuse(file, key, f"unknown key '{key}' in {_near(file)}", _suggest(key))
@@ -170,6 +182,19 @@ def _servers(file: str, data: Any) -> dict[str, Any]:
         found = wrong(name, server)
         if found is not None:
             _refuse(file, f"{SERVERS}.{name}", f"MCP server '{name}' in {_near(file)}: {found[0]}", found[1])
+    return data  # type: ignore[no-any-return]
+
+
+def _http(file: str, data: Any) -> dict[str, Any]:
+    from ._requests import wrong
+
+    if not isinstance(data, dict):
+        _refuse(file, HTTP, f"'{HTTP}' in {_near(file)} must be a table", f"write [{HTTP}]")
+    found = wrong(data)
+    if found is not None:
+        _refuse(file, HTTP, f"[{HTTP}] in {_near(file)}: {found[0]}", found[1])
+    if "ca_bundle" in data:
+        data = {**data, "ca_bundle": os.path.join(os.path.dirname(file), data["ca_bundle"])}
     return data  # type: ignore[no-any-return]
 
 
@@ -198,7 +223,7 @@ def _near(path: str) -> str:
 def _suggest(key: str) -> str:
     import difflib
 
-    known = (*KEYS, SERVERS)
+    known = (*KEYS, *TABLES)
     near = difflib.get_close_matches(key, known, n=1)
     return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
 

@@ -228,6 +228,7 @@ def _options(session: Session, request: Request, signals: Signals) -> engine.Opt
         hurry=signals.hurry,
         diagnostics=session.diagnose,
         servers=settings.servers,
+        http=settings.http,
     )
 
 

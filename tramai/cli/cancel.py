@@ -28,7 +28,12 @@ def command(session: Session, run: str, comment: str | None) -> int:
 
     store = session.looking()
     run_id = session.run_id = _select.find(store, run)
-    options = engine.Options(logs=session.logs(), diagnostics=session.diagnose, servers=session.settings.servers)
+    options = engine.Options(
+        logs=session.logs(),
+        diagnostics=session.diagnose,
+        servers=session.settings.servers,
+        http=session.settings.http,
+    )
     after = engine.cancel(run_id, store=store, by=me(), comment=comment, options=options)
     if session.json:
         session.emit(_documents.Cancelled(run_id=run_id, status=after.status.value))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any, NoReturn
 
 from .. import codec
@@ -32,18 +33,24 @@ class TooBig(Exception):
         super().__init__("the body is too big")
 
 
-async def read(chunks: AsyncIterator[bytes], encoding: str, limit: int) -> bytes:
-    """The whole body, inflated. TooBig as soon as there are more than `limit` bytes, however small they came."""
-    body = bytearray()
+async def inflated(chunks: AsyncIterator[bytes], encoding: str) -> AsyncGenerator[bytes, None]:
+    """A body in pieces, inflated."""
     engine = _inflater(encoding)
     async for chunk in chunks:
         for piece in engine.pieces(chunk) if engine else (chunk,):
+            yield piece
+    if engine:
+        yield engine.end()
+
+
+async def read(chunks: AsyncIterator[bytes], encoding: str, limit: int) -> bytes:
+    """The whole body, inflated. TooBig as soon as there are more than `limit` bytes, however small they came."""
+    body = bytearray()
+    async with contextlib.aclosing(inflated(chunks, encoding)) as pieces:
+        async for piece in pieces:
             body += piece
             if len(body) > limit:
                 raise TooBig(bytes(body[:limit]))
-    body += engine.end() if engine else b""
-    if len(body) > limit:
-        raise TooBig(bytes(body[:limit]))
     return bytes(body)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..errors import Pointer
 from ..permits import host_allowed
 from ..step import Finding
+from ._http_check_files import files, ways
 from ._http_guard import host_problem, reason
 
 if TYPE_CHECKING:
@@ -38,6 +40,21 @@ def findings(step: Http) -> Iterator[Finding]:
     yield from _headers(step)
     yield from _auth(step)
     yield from _reach(step)
+    yield from files(step)
+    yield from ways(step)
+
+
+def reaches(step: Http) -> Iterator[tuple[Any, ...]]:
+    """What the step reaches for outside, as `Step.reaches` gives it."""
+    method, url = step.target()
+    yield "http", (method,), literal_host(url.text)
+    if step.follow_redirects or step.paginate is not None:
+        yield from (("http", ("allow_hosts", index), host) for index, host in enumerate(step.allow_hosts or ()))
+    if step.proxy is not None:
+        yield "http", ("proxy",), literal_host(step.proxy)
+    if step.save_to is not None:
+        text = step.save_to.text
+        yield "write", ("save_to",), os.path.dirname(os.path.normpath(text)) or "." if step.save_to.constant else None
 
 
 def _body(step: Http, method: str) -> Iterator[Finding]:
@@ -128,7 +145,15 @@ def _headers(step: Http) -> Iterator[Finding]:
             yield Finding(at, "TRM323", f"the header {name} follows from the request", "remove it")
         elif name.lower() in seen:
             yield Finding(at, "TRM323", f"the header {name} is given twice, also as {seen[name.lower()]}", "keep one")
+        elif name.lower() == "idempotency-key" and step.keyed():
+            yield Finding(at, "TRM323", f"the header {name} is given by `idempotency_key` too", "keep one of the two")
+        elif name.lower() == "content-type" and step.multipart is not None:
+            what = f"the header {name} of a multipart body holds its boundary, and so follows from it"
+            yield Finding(at, "TRM323", what, "remove it")
         seen[name.lower()] = name
+    if step.keyed() and step.target()[0] in ("get", "head"):
+        what = f"a {step.target()[0].upper()} request may be repeated without an Idempotency-Key"
+        yield Finding(("idempotency_key",), "TRM323", what, "remove it")
 
 
 def _auth(step: Http) -> Iterator[Finding]:

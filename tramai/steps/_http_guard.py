@@ -1,5 +1,4 @@
-"""Where `http` may connect: the rules of a URL, the rules of an address, and a transport that connects to
-the very address that was checked.
+"""Where `http` may connect: the rules of a URL, and the rules of an address.
 
 Host names are resolved once, here; the connection goes to that IP address with the name as TLS server name, so a name
 server that answers differently a second time (DNS rebinding) changes nothing.
@@ -9,9 +8,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..permits import Permits, guard_host, host_allowed
 from ..step import StepError
 
 if TYPE_CHECKING:
@@ -104,11 +102,11 @@ def host_problem(host: str) -> str | None:
     if not host:
         return "has no host"
     if ":" in host:
-        return None if _is_address(host) else f"has the host [{host}], which is no IPv6 address"
+        return None if is_address(host) else f"has the host [{host}], which is no IPv6 address"
     if host.endswith("."):
         return f"has the host {host} with a dot at its end"
     if _NUMBER.fullmatch(host.rpartition(".")[2]):
-        if _is_address(host):
+        if is_address(host):
             return None
         return f"has the host {host}: write an IPv4 address as four decimal numbers"
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
@@ -116,7 +114,8 @@ def host_problem(host: str) -> str | None:
     return None
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Whether a host is an IP address and no name."""
     import ipaddress
 
     try:
@@ -164,79 +163,24 @@ def shown(url: httpx.URL | str, *, secret: bool = False) -> str:
     return text if len(text) <= 200 else text[:199] + "…"
 
 
-class Wire:
-    """Sends single requests to checked addresses. No proxies, no cookies, no redirects, no retries of its own."""
-
-    def __init__(
-        self, *, allow_private: bool, allow_hosts: tuple[str, ...] | None, permits: tuple[Permits, ...] = ()
-    ) -> None:
-        self._allow_private = allow_private
-        self._permits = permits
-        self._allow_hosts = allow_hosts
-        self._transports: dict[str, httpx.AsyncHTTPTransport] = {}
-
-    async def __aenter__(self) -> Wire:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for transport in self._transports.values():
-            await transport.aclose()
-
-    async def send(
-        self, method: str, url: httpx.URL, headers: tuple[tuple[str, bytes], ...], content: bytes | None
-    ) -> httpx.Response:
-        """The answer, its body still unread; the caller closes it. StepError for what may not be; httpx's otherwise."""
-        import httpx
-
-        host = url.raw_host.decode("ascii")
-        if self._allow_hosts is not None and not host_allowed(host, self._allow_hosts):
-            raise StepError(
-                "refused", f"the host {host} is not in allow_hosts", hint=f"add {host} to allow_hosts if it is meant"
-            )
-        guard_host(self._permits, host)
-        addresses = await self.addresses(host, url.port or (443 if url.scheme == "https" else 80))
-        # The header `Host` and the TLS server name keep the name; only the connection goes to the address.
-        named = [(name.encode("ascii"), value) for name, value in headers]
-        request = httpx.Request(method, url, headers=named, content=content)
-        extensions: dict[str, Any] = {"sni_hostname": host, "timeout": {"connect": CONNECT}}
-        failure: httpx.TransportError | None = None
-        for address in addresses:
-            direct = httpx.Request(
-                method, url.copy_with(host=address), headers=request.headers, content=content, extensions=extensions
-            )
-            try:
-                return await self._transport(url.scheme).handle_async_request(direct)
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                failure = error
-        assert failure is not None  # a name without addresses does not resolve
-        raise failure
-
-    async def addresses(self, host: str, port: int) -> list[str]:
-        """Every address of the host, in the system's order, all of them permitted."""
-        found = [host] if _is_address(host) else await resolve(host, port)
-        if not self._allow_private:
-            for address in found:
-                why = reason(address)
-                if why is not None:
-                    named = address if address == host else f"{host}, which is {address},"
-                    raise StepError(
-                        "refused",
-                        f"{named} is not a public address ({why})",
-                        hint="set allow_private: true if this workflow may reach private addresses",
-                    )
-        return found
-
-    def _transport(self, scheme: str) -> httpx.AsyncHTTPTransport:
-        import httpx
-
-        if scheme not in self._transports:
-            self._transports[scheme] = httpx.AsyncHTTPTransport(verify=tls(scheme == "https"), trust_env=False)
-        return self._transports[scheme]
-
-
 async def addresses(host: str, port: int, *, allow_private: bool) -> list[str]:
     """Every address of the host, in the system's order, all of them permitted."""
-    return await Wire(allow_private=allow_private, allow_hosts=None).addresses(host, port)
+    found = [host] if is_address(host) else await resolve(host, port)
+    if not allow_private:
+        for address in found:
+            why = reason(address)
+            if why is not None:
+                raise not_public(address if address == host else f"{host}, which is {address},", why)
+    return found
+
+
+def not_public(named: str, why: str) -> StepError:
+    """The refusal of an address that is not public."""
+    return StepError(
+        "refused",
+        f"{named} is not a public address ({why})",
+        hint="set allow_private: true if this workflow may reach private addresses",
+    )
 
 
 async def resolve(host: str, port: int) -> list[str]:

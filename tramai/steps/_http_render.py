@@ -6,6 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -17,20 +18,29 @@ from ..running import Context
 from ..step import Replay, StepError
 from ._http_body import ENCODINGS
 from ._http_exchange import Call
+from ._http_files import writable
+from ._http_route import route
+from ._http_save import MOST, Target
+from ._http_send import Content, file_body, multipart
 
 if TYPE_CHECKING:
     from .http import Http
 
 
-def render(step: Http, ctx: Context) -> Call:
-    """The whole request. StepError `expression` for a value that cannot stand where it is."""
+def render(step: Http, ctx: Context, opened: ExitStack) -> Call:
+    """The whole request. StepError `expression` for a value that cannot stand where it is.
+
+    `opened` gets the files that are sent.
+    """
     method, target = step.target()
-    content, kind = _content(step, ctx)
+    save = _target(step, ctx)
+    way = route(step, ctx)
+    content, kind = _content(step, ctx, opened)
     expected = step.expect_status if isinstance(step.expect_status, tuple) else (step.expect_status,)
     return Call(
         method=method.upper(),
         url=_url(ctx.text(target).strip(), step.query, ctx),
-        headers=tuple(_headers(step, ctx, kind)),
+        headers=tuple(_headers(step, ctx, kind, content)),
         content=content,
         private_url=_private(target) or any(_private(value) for value in step.query.values()),
         private_body=any(_private(part) for part in _parts(step)),
@@ -40,7 +50,18 @@ def render(step: Http, ctx: Context) -> Call:
         allow_private=_boolean(step.allow_private, ctx),
         allow_hosts=step.allow_hosts,
         permits=ctx.permits,
+        route=way,
+        save=save,
     )
+
+
+def _target(step: Http, ctx: Context) -> Target | None:
+    """Where the body goes."""
+    if step.save_to is None:
+        return None
+    said, path = writable("save_to", step.save_to, ctx)
+    limit = size.parse(step.max_download) if step.max_download is not None else MOST
+    return Target(said, path, ctx.idempotency_key[:24], limit)
 
 
 def _url(url: str, query: Mapping[str, Value], ctx: Context) -> str:
@@ -67,7 +88,7 @@ def _text(where: str, value: Any) -> str:
     return json.dumps(value)
 
 
-def _content(step: Http, ctx: Context) -> tuple[bytes | None, str | None]:
+def _content(step: Http, ctx: Context, opened: ExitStack) -> tuple[bytes | Content | None, str | None]:
     """The body's bytes and its content type."""
     if step.json is not msgspec.UNSET:
         text = json.dumps(ctx.value(step.json), allow_nan=False, separators=(",", ":"))
@@ -76,15 +97,28 @@ def _content(step: Http, ctx: Context) -> tuple[bytes | None, str | None]:
         return urlencode(list(_pairs("form", step.form, ctx))).encode("ascii"), "application/x-www-form-urlencoded"
     if step.body is not None:
         return _utf8("body", ctx.text(step.body)), "text/plain; charset=utf-8"
+    if step.body_file is not None:
+        return file_body(step.body_file, ctx, opened)
+    if step.multipart is not None:
+        return multipart(step.multipart, ctx, opened, _text)
     return None, None
 
 
-def _headers(step: Http, ctx: Context, kind: str | None) -> Iterator[tuple[str, bytes]]:
+def _headers(
+    step: Http, ctx: Context, kind: str | None, content: bytes | Content | None
+) -> Iterator[tuple[str, bytes]]:
     given = {name: _line(f"the header {name}", ctx.text(value)) for name, value in step.headers.items()}
     defaults = {"User-Agent": f"tramai/{__version__}", "Accept": "*/*", "Accept-Encoding": ENCODINGS}
     if kind is not None:
         defaults["Content-Type"] = kind
-    if ctx.policy is Replay.IDEMPOTENT and step.target()[0] in ("post", "patch"):
+    if step.save_to is not None:
+        defaults["Accept-Encoding"] = "identity"
+    if isinstance(content, Content):
+        defaults["Content-Length"] = str(content.length)
+    key = step.idempotency_key
+    if step.keyed() and key is not None and not isinstance(key.data, bool):
+        given["Idempotency-Key"] = _key(ctx.value(key))
+    elif step.keyed() or (ctx.policy is Replay.IDEMPOTENT and step.target()[0] in ("post", "patch")):
         defaults["Idempotency-Key"] = ctx.idempotency_key
     lower = {name.lower() for name in given}
     for name, value in defaults.items():
@@ -93,6 +127,13 @@ def _headers(step: Http, ctx: Context, kind: str | None) -> Iterator[tuple[str, 
     if step.auth is not None:
         yield "Authorization", _authorization(step, ctx)
     yield from given.items()
+
+
+def _key(value: Any) -> bytes:
+    key = _line("idempotency_key", _text("idempotency_key", value))
+    if not key:
+        raise StepError("expression", "idempotency_key is empty")
+    return key
 
 
 def _authorization(step: Http, ctx: Context) -> bytes:
@@ -138,6 +179,7 @@ def _parts(step: Http) -> Iterator[Template | Value]:
     if step.body is not None:
         yield step.body
     yield from (step.form or {}).values()
+    yield from (step.multipart or {}).values()
 
 
 def _private(source: Template | Value) -> bool:

@@ -8,9 +8,11 @@ import msgspec
 from msgspec import Meta
 
 from .. import duration, size
+from ..codec import Json
 from ..expression import Text, Value
 from ..running import Context, Known
 from ..step import Done, Finding, Outcome, Replay, Step, StepError
+from ._http_settings import LIST, SAVED, Auth, Certificate, Credentials, Paginate, Part, Status, Texts, record
 
 if TYPE_CHECKING:
     from ._http_exchange import Call, Reply
@@ -20,26 +22,25 @@ TOTAL = 60.0
 """Seconds for the whole exchange when the step has no `timeout`."""
 
 
-Texts = Annotated[Value, Meta(extra_json_schema={"type": ["string", "array"], "items": {"type": "string"}})]
-"""A text, or a list of texts for a name that is repeated."""
-Status = Annotated[int, Meta(ge=100, le=599)] | Annotated[str, Meta(pattern="^[1-5]xx$")]
-
-
-class Auth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Credentials for the Authorization header: `bearer`, or `basic` with a user name and a password."""
-
-    bearer: Annotated[Text | None, Meta(description="A token, usually a secret.")] = None
-    basic: Annotated[
-        Annotated[tuple[Text, ...], Meta(min_length=2, max_length=2)] | None,
-        Meta(description="User name and password."),
-    ] = None
-
-
 class Http(Step, frozen=True, kw_only=True):
     """Send one HTTP request. A status outside `expect_status` fails the step; the answer's body is decoded."""
 
     straight: ClassVar[bool] = False
-    sinks: ClassVar[frozenset[str]] = frozenset({*METHODS, "query", "headers", "auth", "json", "form", "body"})
+    sinks: ClassVar[frozenset[str]] = frozenset(
+        {
+            *METHODS,
+            "query",
+            "headers",
+            "auth",
+            "json",
+            "form",
+            "body",
+            "multipart",
+            "proxy_auth",
+            "client_cert.password",
+        }
+    )
+    sees: ClassVar[dict[str, dict[str, Any]]] = {"paginate": record({})}
 
     get: Annotated[Text | None, Meta(description="The URL to GET.", examples=["https://api.example.com/v1"])] = None
     post: Annotated[Text | None, Meta(description="The URL to POST to.")] = None
@@ -55,6 +56,22 @@ class Http(Step, frozen=True, kw_only=True):
     json: Annotated[Value | msgspec.UnsetType, Meta(description="A body that is sent as JSON.")] = msgspec.UNSET
     form: Annotated[dict[str, Texts] | None, Meta(description="A body that is sent as a web form.")] = None
     body: Annotated[Text | None, Meta(description="A body that is sent as text, as it is.")] = None
+    body_file: Annotated[
+        Text | None,
+        Meta(description="A file that is sent as the body, as it is.", examples=["report.pdf"]),
+    ] = None
+    multipart: Annotated[
+        dict[str, Part] | None, Meta(description="A body of several parts: texts, and files with `{file: path}`.")
+    ] = None
+    idempotency_key: Annotated[
+        Value | None,
+        Meta(
+            description="Send a header Idempotency-Key: `true` for a key of this step, the same on every attempt and "
+            "resume, or a text. The step is then idempotent.",
+            examples=[True, "order-${{ inputs.order }}"],
+            extra_json_schema={"type": ["boolean", "string"]},
+        ),
+    ] = None
     expect_status: Annotated[
         Status | tuple[Status, ...],
         Meta(description="The statuses that are a success: numbers, or classes such as `2xx`.", examples=["2xx", 201]),
@@ -63,6 +80,20 @@ class Http(Step, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern=size.PATTERN)],
         Meta(description="The longest body that is taken, inflated: `10MiB` or a number of bytes."),
     ] = "1MiB"
+    save_to: Annotated[
+        Text | None,
+        Meta(
+            description="The file into which the body of a 2xx answer is written, instead of being taken.",
+            examples=["build/data.zip"],
+        ),
+    ] = None
+    max_download: Annotated[
+        Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern=size.PATTERN)] | None,
+        Meta(description="The longest body that `save_to` writes; `1GiB` if it is not said."),
+    ] = None
+    paginate: Annotated[
+        Paginate | None, Meta(description="Take all pages of a list: `{next: …, items: …}`. The output is the list.")
+    ] = None
     follow_redirects: Annotated[bool, Meta(description="Follow up to five redirects.")] = False
     allow_hosts: Annotated[
         tuple[str, ...] | None,
@@ -76,12 +107,31 @@ class Http(Step, frozen=True, kw_only=True):
         ),
     ] = None
 
+    proxy: Annotated[
+        str | None,
+        Meta(
+            description="The proxy through which the request goes, instead of the one of tramai.toml.",
+            examples=["http://proxy.example.com:3128"],
+        ),
+    ] = None
+    proxy_auth: Annotated[Credentials | None, Meta(description="User name and password for the `proxy`.")] = None
+    ca_bundle: Annotated[
+        Text | None,
+        Meta(
+            description="A PEM file with the authorities whose certificates count, instead of the usual ones.",
+            examples=["certs/company-ca.pem"],
+        ),
+    ] = None
+    client_cert: Annotated[
+        Certificate | None, Meta(description="The certificate that we show: `{cert: file, key: file}`.")
+    ] = None
+
     def replay(self) -> Replay:
         """By method (RFC 9110 §9.2), and by whether the server is given an Idempotency-Key."""
         method = self.target()[0]
         if method in ("get", "head"):
             return Replay.REPLAYABLE
-        keyed = any(name.lower() == "idempotency-key" for name in self.headers)
+        keyed = self.keyed() or any(name.lower() == "idempotency-key" for name in self.headers)
         return Replay.IDEMPOTENT if keyed or method in ("put", "delete") else Replay.NON_REPLAYABLE
 
     def check(self) -> tuple[Finding, ...]:
@@ -100,65 +150,93 @@ class Http(Step, frozen=True, kw_only=True):
 
     def bodies(self) -> tuple[str, ...]:
         """The body fields that are given."""
-        given = {"json": self.json is not msgspec.UNSET, "form": self.form is not None, "body": self.body is not None}
+        given = {"json": self.json is not msgspec.UNSET}
+        given |= {name: getattr(self, name) is not None for name in ("form", "body", "body_file", "multipart")}
         return tuple(name for name, there in given.items() if there)
 
-    def reaches(self) -> tuple[tuple[Any, ...], ...]:
-        """The host of the URL, and those to which a redirect may lead."""
-        from ._http_check import literal_host
+    def keyed(self) -> bool:
+        """Whether `idempotency_key` asks for a header."""
+        return self.idempotency_key is not None and self.idempotency_key.data is not False
 
-        method, url = self.target()
-        hosts = tuple(("http", ("allow_hosts", index), host) for index, host in enumerate(self.allow_hosts or ()))
-        return (("http", (method,), literal_host(url.text)), *(hosts if self.follow_redirects else ()))
+    def reaches(self) -> tuple[tuple[Any, ...], ...]:
+        """The host of the URL, those to which it may lead, the proxy, and the folder of a download."""
+        from ._http_check import reaches
+
+        return tuple(reaches(self))
 
     def shape(self, known: Known) -> dict[str, Any] | None:
-        """The answer; its body may be anything."""
-        text = {"type": "string"}
-        headers = {"type": "object", "additionalProperties": text}
-        return {
-            "type": "object",
-            "properties": {"status": {"type": "integer"}, "headers": headers, "body": {}, "url": text},
-        }
+        """The joined list, the file, or the answer, whose body may be anything."""
+        if self.paginate is not None:
+            return LIST
+        made = self.record(known)
+        return {**made, "properties": {name: of for name, of in made["properties"].items() if name != "links"}}
 
-    def record(self, known: Known) -> dict[str, Any] | None:
-        """The same."""
-        return self.shape(known)
+    def record(self, known: Known) -> dict[str, Any]:
+        """Everything that is known of the answer."""
+        if self.paginate is not None:
+            return record({"body": LIST, "pages": {"type": "integer"}})
+        return record(SAVED if self.save_to is not None else {})
+
+    def output(self, result: Any) -> Json:
+        """The joined list, else the answer without its links."""
+        if self.paginate is not None:
+            return result["body"]  # type: ignore[no-any-return]
+        return {name: value for name, value in result.items() if name != "links"}
 
     def note(self, result: Any) -> str | None:
-        """The status of the answer."""
+        """The status of the answer, and how much there was of it."""
+        if "pages" in result:
+            return f"{result['status']}, {len(result['body'])} items on {result['pages']} pages"
+        if result.get("path") is not None:
+            return f"{result['status']}, {result['bytes']} bytes"
         return str(result["status"])
 
     async def run(self, ctx: Context) -> Outcome:
         """Render, send within the time there is, decode."""
-        from ._http_body import decode
+        from contextlib import ExitStack
+
         from ._http_render import render
 
-        call = render(self, ctx)
-        ctx.signal("http.started", method=call.method)
-        try:
-            reply = await self._exchange(call, ctx)
-        except StepError as error:
-            ctx.signal("http.failed", method=call.method, error_type=error.type)
-            if error.type == "refused":
-                ctx.signal("security.request_denied", method=call.method)
-            raise
-        size = len(reply.content)
-        ctx.signal("http.completed", method=reply.method, status=reply.status, response_bytes=size)
-        empty = reply.method == "HEAD" or reply.status in (204, 205, 304)
-        body = None if empty else decode(reply.content, reply.headers.get("content-type", ""))
-        return Done({"status": reply.status, "headers": reply.headers, "body": body, "url": reply.url})
+        with ExitStack() as opened:
+            call = render(self, ctx, opened)
+            ctx.signal("http.started", method=call.method)
+            try:
+                reply, result = await self._within(call, ctx)
+            except StepError as error:
+                ctx.signal("http.failed", method=call.method, error_type=error.type)
+                if error.type == "refused":
+                    ctx.signal("security.request_denied", method=call.method)
+                raise
+        taken = reply.saved.bytes if reply.saved is not None else len(reply.content)
+        ctx.signal("http.completed", method=reply.method, status=reply.status, response_bytes=taken)
+        return Done(result)
 
-    async def _exchange(self, call: Call, ctx: Context) -> Reply:
+    async def _answered(self, call: Call, ctx: Context) -> tuple[Reply, dict[str, Any]]:
+        """The answer, of pages the last one, and the full record."""
+        if self.paginate is not None:
+            from ._http_pages import pages
+
+            reply, items, count = await pages(call, self.paginate, ctx)
+            return reply, {**reply.record(), "body": items, "pages": count}
+        from ._http_exchange import exchange
+
+        reply = await exchange(call, ctx.now())
+        body = {"body": None if reply.saved is not None else reply.body()}
+        if self.save_to is None:
+            return reply, {**reply.record(), **body}
+        saved = reply.saved
+        told = {name: getattr(saved, name) if saved is not None else None for name in SAVED}
+        return reply, {**reply.record(), **body, **told}
+
+    async def _within(self, call: Call, ctx: Context) -> tuple[Reply, dict[str, Any]]:
         import asyncio
         import time
-
-        from ._http_exchange import exchange
 
         seconds = TOTAL if ctx.deadline is None else max(0.0, ctx.deadline - time.monotonic())
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                return await exchange(call, ctx.now())
+                return await self._answered(call, ctx)
         except TimeoutError:
             if not limit.expired():
                 raise

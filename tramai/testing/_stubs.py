@@ -197,6 +197,8 @@ def given(step: Step, ctx: Context) -> dict[str, Any]:
             continue
         if not value and not field.required:
             continue
+        if field.encode_name in getattr(step, "sees", ()):
+            continue  # what it looks at is there only while the step itself is at work
         try:
             found[field.encode_name] = _rendered(value, ctx)
         except ExpressionError:

@@ -1,0 +1,65 @@
+"""Pages of an answer, taken one after another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..step import StepError
+from ._http_exchange import Asked, Call, Reply, one, wire_of
+from ._http_guard import parse, shown
+
+if TYPE_CHECKING:
+    import httpx
+
+    from ..running import Context
+    from ._http_settings import Paginate
+
+
+async def pages(call: Call, how: Paginate, ctx: Context) -> tuple[Reply, list[Any], int]:
+    """The last answer, the items of all pages, and how many pages there were.
+
+    One exchange for all that limits it: time, size, hosts, and what another origin may see.
+    """
+    asked, items, left, seen = Asked(call), [], call.limit, set[str]()
+    async with wire_of(call, asked) as wire:
+        for number in range(1, how.max_pages + 1):
+            seen.add(str(asked.url))
+            reply = await one(asked, call, wire, ctx.now(), left=left)
+            left -= len(reply.content)
+            names = {"result": {**reply.record(), "body": reply.body()}}
+            found = ctx.value_with(how.items, names)
+            if not isinstance(found, list):
+                what = f"paginate.items is {_kind(found)} on page {number}, not a list"
+                raise StepError("expression", what, hint="name the list of a page, as in ${{ result.body.items }}")
+            items += found
+            place = _next(ctx.value_with(how.next, names), asked.url, number)
+            if place is None:
+                return reply, items, number
+            if str(place) in seen:
+                what = f"page {number} of {call.shown()} leads back to a page that was taken, {shown(place)}"
+                raise StepError("invalid_output", what)
+            asked.turn(place)
+    hint = "set paginate.max_pages to what is needed"
+    raise StepError("limit", f"{call.shown()} has more pages than max_pages ({how.max_pages})", hint=hint)
+
+
+def _next(value: Any, base: httpx.URL, number: int) -> httpx.URL | None:
+    """The URL of the next page, checked like the first one; None after the last page."""
+    import httpx
+
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        what = f"paginate.next is {_kind(value)} on page {number}, not a URL"
+        raise StepError("expression", what, hint="it is the URL of the next page, or null after the last one")
+    try:
+        return parse(str(base.join(value)))
+    except (httpx.InvalidURL, ValueError):
+        raise StepError("refused", f"the next page {shown(value)} is no URL") from None
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    names = {str: "a text", bool: "a boolean", dict: "a map", list: "a list"}
+    return names.get(type(value), "a number")
