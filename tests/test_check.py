@@ -282,7 +282,7 @@ def test_writes_deep_inside_branches_are_seen() -> None:
     ],
 )
 def test_a_json_schema_is_taken(schema: str) -> None:
-    sound(steps(f"{{id: a, local: 1, schema: {schema}}}"))
+    sound(steps(f"{{id: a, shell: {{run: x, parse: json}}, schema: {schema}}}"))
 
 
 @pytest.mark.parametrize(
@@ -305,14 +305,14 @@ def test_a_json_schema_is_taken(schema: str) -> None:
     ],
 )
 def test_what_is_no_json_schema_is_refused(schema: str) -> None:
-    found = codes(steps(f"{{id: a, local: 1, schema: {schema}}}"))
+    found = codes(steps(f"{{id: a, shell: {{run: x, parse: json}}, schema: {schema}}}"))
     assert len(found) == 1
     assert found[0] in {"TRM307", "TRM106"}
 
 
 def test_fields_are_checked_only_where_the_schema_closes_them() -> None:
     def reading(schema: str, use: str) -> list[str]:
-        return codes(steps(f"{{id: a, local: 1, schema: {schema}}}", f"{{id: b, local: '${{{{ {use} }}}}'}}"))
+        return codes(steps(f"{{id: a, shell: {{run: x, parse: json}}, schema: {schema}}}", f"{{id: b, local: '${{{{ {use} }}}}'}}"))
 
     declared = "{type: object, properties: {a: {type: object, properties: {b: {type: array}}}}}"
     assert reading(declared, "steps.a.output.a.b[0].c") == []

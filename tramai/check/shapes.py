@@ -99,9 +99,12 @@ class Shapes:
         if node.output is not None:
             own = self.value(node.output, Field(node.output, (), "output", "", entry))
         else:
-            own = node.step.shape(_Known(self, entry)) or ANY
-            own = self._called(node, own)
+            own = self.own(entry)
         return algebra.union(own, *(self._caught(clause, entry) for clause in node.catch)) if node.catch else own
+
+    def own(self, entry: Entry) -> Schema:
+        """The shape of what a verb gives by itself."""
+        return self._called(entry.node, entry.node.step.shape(_Known(self, entry)) or ANY)
 
     def _called(self, node: Node, own: Schema) -> Schema:
         """With what is known of the outputs of a called workflow."""

@@ -115,9 +115,22 @@ def settings(scene: Scene) -> Iterator[Problem]:
             bare = isinstance(items.data, str) and foreign.is_bare(scene, items.data)
             hint = f"write ${{{{ {items.data} }}}}" if bare else "write items: [a, b], or an expression for a list"
             yield scene.problem("TRM243", what, at, hint=hint)
+        if node.schema is not None and node.output is None and not entry.opaque:
+            yield from _own(scene, entry)
         pause = getattr(node.step, "for_", None)
         if node.verb == "delay" and isinstance(pause, Template):
             yield from _pause(scene, pause, scene.setting(node, ("for",)), entry)
+
+
+def _own(scene: Scene, entry: Any) -> Iterator[Problem]:
+    """The `schema` of a step takes what the verb gives by itself, as far as its type is known."""
+    node = entry.node
+    found = algebra.kinds(shapes.known(scene).own(entry))
+    wanted = algebra.kinds(node.schema)
+    if wanted and not found & wanted:
+        what = f"the `schema` of `{node.id}` takes {algebra.spell(wanted)}; the output is always {algebra.spell(found)}"
+        hint = "change the schema, or give the step an `output`"
+        yield scene.problem("TRM243", what, (*node.at, "schema"), hint=hint)
 
 
 def _pause(scene: Scene, pause: Template, at: Pointer, entry: Any) -> Iterator[Problem]:
