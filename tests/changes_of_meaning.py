@@ -283,6 +283,8 @@ CHANGES: dict[str, Sites] = {
     "the shape of an answer": setting("ai.schema", lambda old: {"type": "object"}),
     "a temperature": setting("ai.temperature"),
     "how often it is asked": setting("ai.reask"),
+    "what a model may use": setting("ai.tools", lambda old: [{**old[0], "tools": ["*"]}]),
+    "how often it may use it": setting("ai.max_tool_calls", lambda old: old + 1),
     "a tool": setting("mcp.tool"),
     "what a tool is given": setting("mcp.arguments.zone"),
     "the program of a server": setting("mcp.server.command"),

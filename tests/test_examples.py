@@ -364,6 +364,21 @@ def test_mcp_time_asks_a_server_that_is_started_for_it(tramai: Tramai, tmp_path:
     assert ran.outputs == {"zone": "Asia/Tokyo", "time": "2026-03-29T03:00:00+02:00"}
 
 
+def test_meeting_lets_a_model_use_a_server_and_a_workflow(tramai: Tramai, tmp_path: Path) -> None:
+    pytest.importorskip("httpx2", reason="the extra is not installed: pip install 'tramai[mcp]'")
+    program = tmp_path / "bin" / "mcp-server-time"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {ROOT / 'tests' / 'mcp_server.py'}\n")
+    program.chmod(0o755)
+    tramai.env["PATH"] = f"{program.parent}:{tramai.env['PATH']}"
+    outputs = tramai("run", str(EXAMPLES / "meeting.yaml"), "-i", "zone=Asia/Tokyo").outputs
+    assert outputs["used"] == ["get_current_time", "office_hours"]
+    time, hours = outputs["answer"].split("\n")
+    assert json.loads(time)["timezone"] == "Asia/Tokyo"
+    assert json.loads(hours)["hours"] == {"from": "10:00", "to": "19:00"}
+    assert tramai("run", str(EXAMPLES / "office_hours.yaml"), "-i", "zone=Asia/Tokyo").outputs == json.loads(hours)
+
+
 def test_shell_runs_children_in_every_way(tramai: Tramai) -> None:
     text = 'it\'s "quoted", $(harmless) and 100% safe'
     assert tramai("run", str(EXAMPLES / "shell.yaml")).outputs == {

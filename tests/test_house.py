@@ -273,6 +273,14 @@ steps:
   - {id: send, shell: {run: './send.sh "$TEXT"', env: {TEXT: "${{ inputs.text }}", TOKEN: "${{ secrets.TOKEN }}"}}}
 """
 """A file that examples may call."""
+ASK = """\
+tramai: 1
+name: ask
+description: Asks somebody.
+steps:
+  - {id: person, gate: {ask: Go on?}}
+"""
+"""And one that asks people."""
 
 
 def problems_of(block: tuple[str, str], folder: Path) -> set[str]:
@@ -281,6 +289,7 @@ def problems_of(block: tuple[str, str], folder: Path) -> set[str]:
     file = folder / f"example.{language}"
     file.write_text(body, encoding="utf-8")
     (folder / "post.yaml").write_text(POST, encoding="utf-8")
+    (folder / "ask.yaml").write_text(ASK, encoding="utf-8")
     (folder / "question.md").write_text("How are you?\n", encoding="utf-8")
     found, problems = workflow.check_file(str(file))
     return {problem.code for problem in (*problems, *(workflow.advise(found) if found is not None else ()))}

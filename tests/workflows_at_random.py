@@ -254,6 +254,13 @@ class Writer:
         else:
             made["prompt"] = self.pick(PROMPTS)
         self.optional(made, 3, system=lambda: "Be brief.", schema=lambda: copy.deepcopy(SHAPE), reask=lambda: 1)
+        self.optional(
+            made,
+            3,
+            tools=lambda: [{"mcp": {"command": ["uvx", "time"]}, "tools": ["get_current_time"], "prefix": "t_"}],
+        )
+        if "tools" in made:
+            self.optional(made, 2, max_tool_calls=lambda: 3)
         return self.optional(made, 4, temperature=lambda: 0.5, max_output_tokens=lambda: 800)
 
     def _codex(self, depth: int) -> Tree:

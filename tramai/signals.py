@@ -54,6 +54,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "http.failed": (*STEP, "method", "error_type"),
     "ai.started": (*STEP, "provider", "model_digest", "prompt_bytes"),
     "ai.reasked": (*STEP, "asked", "problems"),
+    "ai.tool_called": (*STEP, "tool_digest", "source", "failed", "argument_bytes", "answer_bytes", "duration"),
     "ai.completed": (*STEP, "asked", "finish_reason", "response_bytes", "input_tokens", "output_tokens"),
     "ai.failed": (*STEP, "error_type"),
     "agent.started": (*STEP, "agent", "model_digest", "prompt_bytes"),

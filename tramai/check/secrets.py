@@ -56,7 +56,12 @@ def _spell(field: Field) -> str:
 
 
 def _hint(field: Field) -> str:
-    if field.entry is not None and field.area == field.entry.node.verb and field.entry.node.step.sinks:
-        known = ", ".join(f"`{name}`" for name in sorted(field.entry.node.step.sinks))
-        return f"in a `{field.area}` step it may stand in {known}"
+    if field.entry is not None and field.area == field.entry.node.verb:
+        settings = field.entry.node.step
+        # A place below a key that this step does not have is no help.
+        sinks = [name for name in sorted(settings.sinks) if "." not in name or getattr(settings, name.split(".")[0], True)]
+        known = ", ".join(f"`{name}`" for name in sinks)
+        step = f"{'an' if field.area == 'ai' else 'a'} `{field.area}` step"
+        if known:
+            return f"in {step} it may stand in {known}"
     return "it may stand in the environment or the standard input of a child process, or in an http request"

@@ -162,11 +162,19 @@ class Planner:
             return _cut(script.strip().splitlines()[0] if script.strip() else "")
         model = getattr(step, "model", None)
         if isinstance(model, Text):
-            return f"model {self._text(model)}"
+            return f"model {self._text(model)}{_tools(step)}"
         for target in _called(step):
             return f"runs {target.path}"
         function = getattr(step, "call", None)
         return f"calls {function}" if isinstance(function, str) else None
+
+
+def _tools(step: Step) -> str:
+    """What a model may use, in a few words."""
+    names: list[str] = []
+    for one in getattr(step, "tools", ()):
+        names += [one.called_as()] if one.workflow is not None else one.tools
+    return f" with {_cut(', '.join(names))}" if names else ""
 
 
 def _called(step: Step) -> list[Target]:
@@ -193,6 +201,8 @@ def _least(step: PlannedStep) -> int:
     inner = [sum(_least(one) for one in block.steps) for block in blocks]
     if step.verb == "call":
         return 1 + inner[0]
+    if step.verb == "ai":  # its blocks are tools, which the model uses as it likes
+        return 1
     if step.verb == "branch":
         known = [count for count, block in zip(inner, blocks, strict=True) if block.taken]
         return known[0] if known else 0
@@ -209,6 +219,8 @@ def _most(step: PlannedStep) -> int | None:
     caught = _sum(_most(one) for block in step.blocks if block.label == "catch" for one in block.steps)
     if not blocks:
         return _sum((step.max_attempts, caught))
+    if step.verb == "ai":
+        return None
     inner = [_sum(_most(one) for one in block.steps) for block in blocks if block.taken is not False]
     if step.verb == "branch":
         return _sum((None if None in inner else max((count or 0 for count in inner), default=0), caught))

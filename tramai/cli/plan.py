@@ -207,7 +207,7 @@ def _effect(one: PlannedStep) -> tuple[str, str]:
     if one.decided is False:
         return "", f"skipped  when {safe(one.when or '')} is false"
     holds = [block for block in one.blocks if block.label != "catch"]
-    parts = [_reach(one)] if not holds or one.verb == "call" else []
+    parts = [_reach(one)] if not holds or one.verb in ("call", "ai") else []
     if one.turns is not None:
         times = "once" if one.turns == 1 else f"{one.turns} times"
         parts.append(f"at most {times}" if one.verb == "repeat" else times)
@@ -220,7 +220,7 @@ def _effect(one: PlannedStep) -> tuple[str, str]:
         parts.append(f"verify {safe(one.verify)}")
     if one.when:
         parts.append(f"when {safe(one.when)}" + (" is true" if one.decided else ""))
-    return ("" if holds and one.verb != "call" else one.replay), "  ".join(part for part in parts if part)
+    return ("" if holds and one.verb not in ("call", "ai") else one.replay), "  ".join(part for part in parts if part)
 
 
 def _reach(one: PlannedStep) -> str:

@@ -31,15 +31,21 @@ _WHOLE = re.compile(r"\s*\$\{\{.*\}\}\s*", re.DOTALL)
 def findings(step: Mcp) -> Iterator[Finding]:
     """Every finding, in no order."""
     if isinstance(step.server, str):
-        if not NAME.fullmatch(step.server):
-            hint = "write {command: [program, …]} or {url: https://…}; a name stands in tramai.toml, [mcp_servers.NAME]"
-            what = f"`{step.server[:80]}` is no name of a server"
-            yield Finding(("server",), "TRM336", what, hint)
+        if (wrong := named_wrong(step.server)) is not None:
+            yield Finding(("server",), "TRM336", *wrong)
     else:
         yield from of_server(step.server)
     yield from _asked(step)
     if size.parse(step.max_response) < 1:
         yield Finding(("max_response",), "TRM314", "`max_response` must be at least one byte", "write a size: 1MiB")
+
+
+def named_wrong(name: str) -> tuple[str, str] | None:
+    """Message and hint, if no server of the configuration can be called so."""
+    if NAME.fullmatch(name):
+        return None
+    hint = "write {command: [program, …]} or {url: https://…}; a name stands in tramai.toml, [mcp_servers.NAME]"
+    return f"`{name[:80]}` is no name of a server", hint
 
 
 def of_server(server: Server) -> Iterator[Finding]:

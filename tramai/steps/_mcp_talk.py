@@ -39,7 +39,7 @@ class Ask(msgspec.Struct, kw_only=True):
     async def put(self, client: Client) -> dict[str, Any]:
         """Ask it, over an open session; the full record."""
         self.stage = "while it listed its tools"
-        tools = await _tools(client)
+        tools = await tools_in(client)
         if self.tool is None:
             return tools_of(tools)
         if self.tool not in (names := [tool.name for tool in tools]):
@@ -55,7 +55,8 @@ class Ask(msgspec.Struct, kw_only=True):
         self.show(f"{share} {message or ''}".strip() + "\n")
 
 
-async def _tools(client: Client) -> list[Any]:
+async def tools_in(client: Client) -> list[Any]:
+    """All tools that a server has, from every page."""
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(_PAGES):
@@ -75,22 +76,22 @@ async def carry(link: Link, ask: Ask, ctx: Context) -> dict[str, Any]:
     until = began + TOTAL if ctx.deadline is None else ctx.deadline
     answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
     talk = asyncio.ensure_future(_session(link, ask, ctx, answer))
-    talk.add_done_callback(_look)
+    talk.add_done_callback(look)
     try:
         ends: set[asyncio.Future[Any]] = {talk, answer, link.broken}
-        await asyncio.wait(ends, timeout=_left(until), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(ends, timeout=left(until), return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
-            raise await _fault(link, ask, talk, duration.spell(until - began))
-        await asyncio.wait((talk,), timeout=min(PARTING, _left(until)))
-        await _end(talk)
-        await link.part(min(PARTING, _left(until)))
+            raise await fault(link, ask.stage, talk, duration.spell(until - began))
+        await asyncio.wait((talk,), timeout=min(PARTING, left(until)))
+        await end(talk)
+        await link.part(min(PARTING, left(until)))
         return answer.result()
     except asyncio.CancelledError:
         await link.abandon()
         raise
     finally:
         link.hang_up()
-        await _end(talk)
+        await end(talk)
         await link.part(0.0)
         answer.cancel()
 
@@ -99,7 +100,7 @@ async def _session(link: Link, ask: Ask, ctx: Context, answer: asyncio.Future[di
     """A task of its own: the library's scopes of cancellation must not meet those of the run."""
     await link.open()
     # It takes a second to load, in which the server starts as well.
-    kind = await ctx.blocking(_library)
+    kind = await ctx.blocking(library)
     from mcp_types import Implementation
 
     me = Implementation(name="tramai", version=__version__)
@@ -109,7 +110,8 @@ async def _session(link: Link, ask: Ask, ctx: Context, answer: asyncio.Future[di
             answer.set_result(found)
 
 
-def _library() -> type[Client]:
+def library() -> type[Client]:
+    """The client of the library, which takes a second to load."""
     import logging
 
     from mcp import Client
@@ -121,17 +123,17 @@ def _library() -> type[Client]:
     return Client
 
 
-async def _fault(link: Link, ask: Ask, talk: asyncio.Task[None], allowed: str) -> StepError:
+async def fault(link: Link, stage: str, talk: asyncio.Task[None], allowed: str) -> StepError:
     """Why there is no answer."""
     if link.broken.done():
         return link.broken.result()
     if talk.done():
-        return await link.explained(faults.root(talk.exception()), ask.stage)
+        return await link.explained(faults.root(talk.exception()), stage)
     details = link.details()
-    return StepError("timeout", f"the server did not answer within {allowed} ({ask.stage})", details=details)
+    return StepError("timeout", f"the server did not answer within {allowed} ({stage})", details=details)
 
 
-async def _end(talk: asyncio.Task[None]) -> None:
+async def end(talk: asyncio.Task[None]) -> None:
     """Stop the session's task, if it has not ended by itself; it is not waited for longer than a moment."""
     import asyncio
 
@@ -140,11 +142,12 @@ async def _end(talk: asyncio.Task[None]) -> None:
         await asyncio.wait((talk,), timeout=1.0)
 
 
-def _look(talk: asyncio.Task[None]) -> None:
+def look(talk: asyncio.Task[None]) -> None:
     """Look at how it ended, so that asyncio does not complain."""
     if not talk.cancelled():
         talk.exception()
 
 
-def _left(until: float) -> float:
+def left(until: float) -> float:
+    """Seconds until an instant, none when it has passed."""
     return max(0.0, until - time.monotonic())

@@ -17,6 +17,7 @@ from ..expression import Condition, Expression, ExpressionError, Template, Text,
 from ..plan import Plan, restore
 from ..running import Context
 from ..step import Block, Control, Done, Node, Outcome, Replay, Step, StepError
+from ..target import Target
 from ._instant import Instant
 from ._paths import blocks_of
 from ._script import Call, Script, failure, usage
@@ -183,8 +184,10 @@ def runs(node: Node, allowed: frozenset[str]) -> bool:
 
 
 def _is_offline(step: Step, ctx: Context) -> bool:
-    """Whether it asks the built-in model, which answers at once and knows nothing of the world."""
+    """Whether it asks the built-in model, which answers at once and knows nothing of the world; not so its tools."""
     model = getattr(step, "model", None)
+    if getattr(step, "tools", ()):
+        return False
     return isinstance(model, Text) and ctx.text(model).strip().startswith("demo:")
 
 
@@ -213,6 +216,8 @@ def _rendered(value: Any, ctx: Context) -> Any:
         return ctx.text(value)
     if isinstance(value, (Expression, Template, Value)):
         return ctx.value(value)
+    if isinstance(value, Target):
+        return value.path
     if isinstance(value, Duration):
         return float(value)
     if isinstance(value, Block):
