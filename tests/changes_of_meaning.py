@@ -72,13 +72,13 @@ def setting(path: str, change: Callable[[Any], Any] = varied) -> Sites:
 
 
 def given(verb: str, key: str, value: Any) -> Sites:
-    """Gives a setting to a verb that has none."""
+    """Gives a setting to a verb that has none, by `defaults` either."""
 
     def sites(drawn: Drawn) -> Iterator[Thunk]:
         for step in steps_of(drawn.tree):
             if verb in (verb_of(step), "step"):
                 around = step if verb == "step" else step[verb]
-                if key not in around:
+                if key not in around and key not in drawn.tree.get("defaults", {}).get(verb, {}):
                     yield put(around, key, value)
 
     return sites
