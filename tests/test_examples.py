@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -387,6 +388,17 @@ def test_shell_runs_children_in_every_way(tramai: Tramai) -> None:
         "matches": 1,
         "limits": "done",
     }
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="NOT TESTED, a sandbox: bubblewrap is not installed")
+def test_a_script_of_somebody_else_does_no_harm(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "shell_safely.yaml"))
+    assert ran.outputs == {"said": "3"}
+    script = "echo x > here; curl -s http://127.0.0.1; ls ~"
+    ran = tramai("run", str(EXAMPLES / "shell_safely.yaml"), "-i", f"script={script}")
+    assert ran.last["error"]["type"] == "exit.1"
+    assert "Read-only file system" in ran.last["error"]["output"]
+    assert not (tramai.folder / "here").exists()
 
 
 def test_ai_answers_offline_and_always_the_same(tramai: Tramai) -> None:

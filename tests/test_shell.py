@@ -12,52 +12,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from tramai import duration
-from tramai.duration import Duration
-from tramai.expression import ExpressionError, dec_hook
-from tramai.interrupt import Interrupt
+from tramai.expression import ExpressionError
 from tramai.permits import Permits
-from tramai.step import Finding, Replay, StepError
+from tramai.step import Replay
 from tramai.steps.shell import Shell
 
-from .step_context import StepContext, run
-
-
-class Context(StepContext):
-    """A step context with a folder of its own."""
-
-    def __init__(self, folder: Path, scope: dict[str, Any] | None = None, **given: Any) -> None:
-        super().__init__(scope, **given)
-        self.cwd = str(folder)
-        self.hurry = Interrupt()
-        self.shown: list[tuple[str, str]] = []
-
-    def output(self, stream: str, text: str) -> None:
-        self.shown.append((stream, text))
+from .shell_steps import Context, fails, findings, shell
+from .step_context import run
 
 
 @pytest.fixture
 def ctx(tmp_path: Path) -> Context:
     return Context(tmp_path)
-
-
-def shell(**settings: Any) -> Shell:
-    """A step from plain settings, as a file would give them."""
-    return msgspec.convert(settings, Shell, dec_hook=_hook)
-
-
-def _hook(kind: type, data: Any) -> Any:
-    return duration.parse(data) if kind is Duration else dec_hook(kind, data)
-
-
-def findings(**settings: Any) -> list[Finding]:
-    return list(shell(**settings).check())
-
-
-def fails(ctx: Context, **settings: Any) -> StepError:
-    with pytest.raises(StepError) as error:
-        run(shell(**settings), ctx)
-    return error.value
 
 
 # What goes in.
@@ -516,6 +482,6 @@ def test_a_shell_step_is_not_repeated_without_leave_and_needs_no_event_loop() ->
     assert step.replay() is Replay.NON_REPLAYABLE
     assert not step.needs_loop()
     assert step.spawns
-    assert step.sinks == {"env", "stdin"}
+    assert step.sinks == {"env", "stdin", "files"}
     assert Shell.scalar == "run"
     assert step.kill_after == 10.0

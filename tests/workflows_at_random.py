@@ -209,11 +209,19 @@ class Writer:
             self.optional(made, 4, allow=lambda: ["git", "make"], deny=lambda: ["rm"])
         stdin = lambda: self.pick([*VALUES, "some text\n"])  # noqa: E731
         self.optional(made, 3, env=self.names, stdin=stdin, cwd=lambda: "build")
+        self.optional(made, 5, files=lambda: {"CONFIG": self.value()}, resources=self._resources)
+        sandboxes = [True, {"network": True}, {"write": [], "read": ["~/.cache"]}, {"hide": [Text(".env")]}]
+        self.optional(made, 5, sandbox=lambda: self.pick(sandboxes))
         parse = lambda: self.pick(["text", "json", "jsonl", "lines"])  # noqa: E731
         codes = lambda: self.pick([[0, 1], [3]])  # noqa: E731
         return self.optional(
             made, 4, parse=parse, ok_exit_codes=codes, kill_after=self.duration, max_output=lambda: "2MiB"
         )
+
+    def _resources(self) -> Tree:
+        cpu, files = lambda: self.pick(["30s", "1m"]), lambda: 64
+        sizes = lambda: self.pick(["512MiB", 1_000_000_000])  # noqa: E731
+        return self.optional({"memory": "1GiB"}, 3, cpu=cpu, open_files=files, file_size=sizes)
 
     def _http(self, depth: int) -> Tree:
         method = self.pick(["get", "head", "post", "put", "patch", "delete"])

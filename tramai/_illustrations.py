@@ -162,6 +162,10 @@ _EXAMPLES: dict[str, list[Any]] = {
     "Shell.ok_exit_codes": [[0, 1]],
     "Shell.max_output": ["8MiB"],
     "Shell.deny": [["rm"]],
+    "Shell.files": [{"CONFIG": "${{ inputs.config }}"}],
+    "Shell.sandbox": [True, {"network": True, "write": ["build"]}],
+    "Shell.resources": [{"memory": "512MiB", "cpu": "30s"}],
+    "Sandbox.network": [True],
     "StateSpec.initial": [0, []],
     "StateSpec.schema": [{"type": "integer"}],
 }  # fmt: skip

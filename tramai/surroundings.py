@@ -19,7 +19,7 @@ def problems(workflow: Workflow, *, base: str | None = None) -> tuple[Problem, .
     """
     scene = Scene(workflow)
     where = base or os.getcwd()
-    found = [*_secrets(scene, where), *_functions(scene), *_extras(scene), *_agents(scene, where)]
+    found = [*_secrets(scene, where), *_functions(scene), *_extras(scene), *_agents(scene, where), *_sandboxes(scene)]
     return tuple(sorted(found, key=Problem.sort_key))
 
 
@@ -149,3 +149,15 @@ def _agents(scene: Scene, base: str) -> Iterator[Problem]:
             message = f"the agent `{name}` is not installed here"
             at = (*entry.node.at, entry.node.verb)
             yield scene.problem("TRM339", message, at, hint=install, key=True, severity="warning")
+
+
+def _sandboxes(scene: Scene) -> Iterator[Problem]:
+    """The first step that asks for a sandbox, where there is no program that makes one."""
+    for entry in scene.running:
+        if entry.node.verb == "shell" and getattr(entry.node.step, "sandbox", None) is not None:
+            from .steps._shell_sandbox import trouble
+
+            if found := trouble():
+                message, hint = found
+                yield scene.problem("TRM377", message, _at(entry, "sandbox"), hint=hint, severity="warning")
+            return

@@ -14,6 +14,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -47,6 +48,15 @@ PATIENCE = 5.0
 LAST_LINES = 20
 _UNKNOWN = -1
 _serial = itertools.count(1)
+
+
+class Fence(Protocol):
+    """What a child is started in."""
+
+    front: Sequence[str]
+    """The words before the program's: another program, and what it is told."""
+    guarded: bool
+    """Whether that program stays, and takes everything behind it with it when it ends."""
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +102,7 @@ def run(
     names: Mapping[int, str] | None = None,
     talk: Callable[[int, int], None] | None = None,
     read: Callable[[bytes], None] | None = None,
+    fence: Fence | None = None,
 ) -> Finished:
     """Run a child to its end and to the end of all that it started.
 
@@ -100,8 +111,8 @@ def run(
     values are masked in the log. `on_output(stream, text)` gets whole lines for people, called from this thread.
     `names` says what to call an argument in an error. `talk` is handed the ends of pipes that read the child's stdout
     and write its stdin, as soon as it has started, and has to close them; of stdout nothing is kept then. `read`
-    gets each piece of stdout as it comes, and nothing of it is kept or shown. Raises StepError if the child cannot be
-    started.
+    gets each piece of stdout as it comes, and nothing of it is kept or shown. `fence` is what the child is started
+    in. Raises StepError if the child cannot be started.
     """
     if not hasattr(os, "posix_spawn"):
         raise StepError("refused", "child processes need a POSIX system; on Windows, run tramai inside WSL")
@@ -113,7 +124,7 @@ def run(
     marks = " ".join(filter(None, (os.environ.get(_survivors.VARIABLE), watchdog.mark, own, cookie)))
     line, variables = arguments(argv, names=names), environment({**env, _survivors.VARIABLE: marks})
     channels = Channels(max_output=max_output, log=Log(log_path, hidden=hidden), show=on_output, read=read)
-    child = _Child(own, interrupt, hurry or Interrupt(), channels)
+    child = _Child(own, interrupt, hurry or Interrupt(), channels, fence)
     slot = watchdog.reserve()
     try:
         child.start(program, line, variables, cwd, stdin, talk)
@@ -144,13 +155,17 @@ def _guard(channels: Channels, watchdog: Watchdog, lives: int = 3) -> None:
 class _Child:
     """A child process, from its start to the end of the last process that it started."""
 
-    def __init__(self, mark: str, interrupt: Interrupt, hurry: Interrupt, channels: Channels) -> None:
+    def __init__(
+        self, mark: str, interrupt: Interrupt, hurry: Interrupt, channels: Channels, fence: Fence | None
+    ) -> None:
         self.pid = 0
         self.stuck = False
         self._mark = mark
         self._interrupt = interrupt
         self._hurry = hurry
         self._channels = channels
+        self._front = tuple(map(os.fsencode, fence.front)) if fence is not None else ()
+        self._guarded = fence is not None and fence.guarded
         self._status: int | None = None
         self._pidfd = -1
         self._began = time.monotonic()
@@ -173,7 +188,7 @@ class _Child:
         else:
             feed, out, reader, writer = channels.dialogue()
         err = channels.output("stderr")
-        self.pid = spawn(program, argv, env=env, cwd=cwd, stdin=feed, stdout=out, stderr=err)
+        self.pid = spawn(program, argv, env=env, cwd=cwd, stdin=feed, stdout=out, stderr=err, front=self._front)
         for theirs in (out, err, feed):
             channels.give_back(theirs)
         if talk is not None:
@@ -281,6 +296,11 @@ class _Child:
         The group is told as one, since a process that it forks meanwhile would be missed otherwise.
         """
         new = [pid for pid in self._known if pid not in self._asked or number == signal.SIGKILL]
+        if self._guarded and number == signal.SIGTERM:
+            # The end of what keeps the sandbox would be the end of all in it, at once.
+            _survivors.send([pid for pid in new if pid != self.pid], number)
+            self._asked.update(new)
+            return
         if any(self._known[pid][1] == self.pid for pid in new):
             _survivors.send([-self.pid], number)
         others = [pid for pid in new if self._known[pid][1] != self.pid]

@@ -32,6 +32,13 @@ def findings(step: Shell) -> Iterator[Finding]:
 
             yield from lint(step.run_)
     yield from _child_env.findings(step.env, ("env",))
+    yield from _child_env.findings(step.files, ("files",))
+    for name in step.files.keys() & step.env.keys():
+        yield Finding(("files", name), "TRM379", f"{name} is in `env` as well", "choose another name for one of them")
+    if step.resources is not None:
+        from ._shell_limits import findings as limits
+
+        yield from limits(step.resources)
     yield from _programs(step)
     if size.parse(step.max_output) < 1:
         yield Finding(("max_output",), "TRM314", "`max_output` must be at least one byte", "write a size such as 1MiB")

@@ -115,15 +115,25 @@ def _leash() -> tuple[bytes, ...]:
 
 
 def spawn(
-    program: str, argv: Sequence[bytes], *, env: Mapping[bytes, bytes], cwd: str, stdin: int, stdout: int, stderr: int
+    program: str,
+    argv: Sequence[bytes],
+    *,
+    env: Mapping[bytes, bytes],
+    cwd: str,
+    stdin: int,
+    stdout: int,
+    stderr: int,
+    front: Sequence[bytes] = (),
 ) -> int:
     """Start the program in a session of its own; its pid, which is also its group. `stdin` -1 is empty.
+
+    `front` are the words of a program that starts it.
 
     A session rather than a group alone: a background group that asks the terminal for a password would be stopped for
     ever, while without a terminal it fails at once. `posix_spawn` rather than `subprocess`: half the time, no fork of
     our memory, safe beside threads.
     """
-    line = [program.encode(), *argv[1:]]
+    line = [*front, program.encode(), *argv[1:]]
     # The name it was called by is lost to the prefixes; they are given the path.
     if cwd != os.getcwd():
         line = [b"/bin/sh", b"-c", _GO.encode(), b"sh", os.fsencode(cwd), *line]

@@ -2,7 +2,8 @@
 
 It is a shell that waits on a pipe which only the runner holds. The runner notes its living process groups in a file
 without a name, which costs the watchdog nothing; at the end of the pipe the watchdog kills the groups it finds noted,
-and then Python looks for survivors that carry the runner's mark (`_survivors`). With nothing noted it just ends.
+and then Python looks for survivors that carry the runner's mark (`_survivors`). With nothing noted it just ends. A
+folder of files that were handed to children goes last.
 
 It has a session of its own, no file of the runner's, no working folder, and nothing in its arguments that
 `pkill -f tramai` would find.
@@ -33,7 +34,8 @@ while read -r group; do
             [ -z "$group" ] || kill -s KILL -- "-$group" ;;
     esac
 done <&3
-[ -z "$left" ] || exec "$PYTHON" -I -S "$SWEEP" "$MARK"
+[ -z "$left" ] || "$PYTHON" -I -S "$SWEEP" "$MARK"
+[ ! -d "$FILES" ] || rm -rf -- "$FILES"
 """
 # A slot of the note: 1 or 0 for used or free, ten digits of the group (none yet: zeros), a line end.
 _SLOT = 12
@@ -41,10 +43,12 @@ _FREE = b"00000000000\n"
 
 
 class Watchdog:
-    """The watchdog of this process. `mark` stands in the environment of every child."""
+    """The watchdog of this process. `mark` stands in the environment of every child; `folder` is for files that are
+    handed to children, and is made by who needs it."""
 
     def __init__(self) -> None:
         self.mark = os.urandom(8).hex()
+        self.folder = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"tramai-files-{self.mark}")  # noqa: S108
         self._lock = threading.Lock()
         self._used: set[int] = set()
         self._note = _nameless()
@@ -142,6 +146,7 @@ class Watchdog:
             "PYTHON": sys.executable,
             "SWEEP": os.path.abspath(_survivors.__file__),
             "MARK": self.mark,
+            "FILES": self.folder,
         }
         if outer := os.environ.get(_survivors.VARIABLE):
             environment[_survivors.VARIABLE] = outer

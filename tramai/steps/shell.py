@@ -24,6 +24,47 @@ _RECORD = {
 }
 
 
+_Size = Annotated[int, Meta(ge=1)] | Annotated[str, Meta(pattern=size.PATTERN)]
+
+
+class Sandbox(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a child in a sandbox may do beyond nothing. Paths are relative to the folder in which the run was started;
+    `~` is the user's home."""
+
+    network: Annotated[bool, Meta(description="Whether the child has the network, the machine's own included.")] = False
+    write: Annotated[
+        tuple[Text, ...],
+        Meta(
+            description="Folders and files that may be changed: by default the one of the run.",
+            examples=[["build"], []],
+        ),
+    ] = (Text("."),)
+    read: Annotated[
+        tuple[Text, ...],
+        Meta(
+            description="Folders and files that are seen although they are in the home or in /tmp.",
+            examples=[["~/.cargo"]],
+        ),
+    ] = ()
+    hide: Annotated[
+        tuple[Text, ...], Meta(description="Folders and files that are not seen.", examples=[[".env", ".git"]])
+    ] = ()
+
+
+class Resources(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What each process of a step may use. The system enforces it, for every process by itself."""
+
+    memory: Annotated[_Size | None, Meta(description="Address space.", examples=["512MiB"])] = None
+    cpu: Annotated[
+        Duration | None,
+        Meta(description="Time of computing, in whole seconds; waiting is not counted.", examples=["30s"]),
+    ] = None
+    open_files: Annotated[
+        Annotated[int, Meta(ge=8)] | None, Meta(description="Files, pipes and sockets open at once.", examples=[64])
+    ] = None
+    file_size: Annotated[_Size | None, Meta(description="Size of a file that is written.", examples=["1GiB"])] = None
+
+
 class Shell(Step, frozen=True, kw_only=True):
     """Run a shell script (`run`) or a program (`argv`) and take its output. An exit status that is not in
     `ok_exit_codes` fails the step. The step is over when all processes that it started are gone."""
@@ -31,7 +72,7 @@ class Shell(Step, frozen=True, kw_only=True):
     scalar: ClassVar[str | None] = "run"
     straight: ClassVar[bool] = True
     spawns: ClassVar[bool] = True
-    sinks: ClassVar[frozenset[str]] = frozenset({"env", "stdin"})
+    sinks: ClassVar[frozenset[str]] = frozenset({"env", "stdin", "files"})
 
     run_: Annotated[
         Annotated[str, Meta(min_length=1)] | None,
@@ -56,6 +97,14 @@ class Shell(Step, frozen=True, kw_only=True):
         Value | msgspec.UnsetType,
         Meta(description="What the child reads; what is not text is written as JSON. Empty by default."),
     ] = msgspec.UNSET
+    files: Annotated[
+        dict[str, Value],
+        Meta(
+            description="Values that are handed over as files: each variable is the path of a file that only the user "
+            "can read, and that is gone after the step. What is not text is written as JSON.",
+            examples=[{"CONFIG": "${{ inputs.config }}"}],
+        ),
+    ] = {}
     parse: Annotated[
         Literal["text", "json", "jsonl", "lines"] | None,
         Meta(description="Turn stdout into the value of the step."),
@@ -65,7 +114,7 @@ class Shell(Step, frozen=True, kw_only=True):
         Meta(description="Exit statuses that are a success.", min_length=1),
     ] = (0,)
     max_output: Annotated[
-        Annotated[int, Meta(ge=1)] | Annotated[str, Meta(pattern=size.PATTERN)],
+        _Size,
         Meta(description="How much is kept of stdout and of stderr each: `1MiB` or a number of bytes."),
     ] = "1MiB"
     kill_after: Annotated[
@@ -83,6 +132,25 @@ class Shell(Step, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="Programs that may not be started, in whatever folder and under whatever name."),
     ] = ()
+
+    sandbox: Annotated[
+        bool | Sandbox | None,
+        Meta(
+            description="Run it in a sandbox (bubblewrap, on Linux): no network, no home, nothing written outside the "
+            "folder of the run. A mapping says what it may do all the same.",
+            examples=[True, {"network": True, "write": ["build"]}],
+        ),
+    ] = None
+    resources: Annotated[
+        Resources | None,
+        Meta(
+            description="The most that each process of the step may use.", examples=[{"memory": "512MiB", "cpu": "30s"}]
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sandbox, bool):  # the short forms of a mapping without keys, and of nothing
+            msgspec.structs.force_setattr(self, "sandbox", Sandbox() if self.sandbox else None)
 
     def check(self) -> tuple[Finding, ...]:
         """One of `run` and `argv`, no expression in a script, variables that can be set."""
@@ -135,25 +203,35 @@ class Shell(Step, frozen=True, kw_only=True):
             guard(argv[0], named, ctx, allow=self.allow, deny=self.deny, cwd=cwd)
         limit = size.parse(self.max_output)
         ctx.signal("shell.started")
-        finished = await ctx.blocking(
-            lambda: _process.run(
-                argv,
-                env=env,
-                cwd=cwd,
-                stdin=stdin,
-                interrupt=ctx.interrupt,
-                hurry=ctx.hurry,
-                deadline=ctx.deadline,
-                kill_after=self.kill_after,
-                cookie=_process.cookie(ctx.run_id, ctx.path, ctx.attempt),
-                max_output=limit,
-                log_path=ctx.log_path,
-                hidden=ctx.hidden,
-                on_output=ctx.output,
-                names=names,
-            ),
-            grace=self.kill_after + _process.SETTLE + 2 * _process.PATIENCE,
-        )
+        fence = None
+        if self.sandbox or self.resources or self.files:
+            from ._shell_fence import Fence
+
+            fence = await ctx.blocking(lambda: Fence(self, ctx, argv[0], env, cwd))
+        try:
+            finished = await ctx.blocking(
+                lambda: _process.run(
+                    argv,
+                    env=env,
+                    cwd=cwd,
+                    stdin=stdin,
+                    interrupt=ctx.interrupt,
+                    hurry=ctx.hurry,
+                    deadline=ctx.deadline,
+                    kill_after=self.kill_after,
+                    cookie=_process.cookie(ctx.run_id, ctx.path, ctx.attempt),
+                    max_output=limit,
+                    log_path=ctx.log_path,
+                    hidden=ctx.hidden,
+                    on_output=ctx.output,
+                    names=names,
+                    fence=fence,
+                ),
+                grace=self.kill_after + _process.SETTLE + 2 * _process.PATIENCE,
+            )
+        finally:
+            if fence is not None:
+                fence.close()
         _tell(ctx, finished, limit)
         return Done(self._result(finished))
 
@@ -177,6 +255,10 @@ class Shell(Step, frozen=True, kw_only=True):
             raise StepError("cancelled", f"stopped: {finished.reason}", details=details)
         if finished.signal is not None or finished.exit_code not in self.ok_exit_codes:
             how = f"ended by {finished.signal}" if finished.signal else f"exit status {finished.exit_code}"
+            if self.sandbox or self.resources:
+                from ._shell_fence import explained
+
+                raise explained(self, finished, how, details)
             raise StepError(f"exit.{finished.exit_code}", how, details=details)
         result: dict[str, Json] = {
             "stdout": finished.stdout.text,
