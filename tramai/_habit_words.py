@@ -14,6 +14,7 @@ _LOOP |= {"do": "steps body tasks actions", "key": "id key_by"}
 ALSO: dict[str, dict[str, str]] = {
     "tramai workflow": {
         "name": "id title workflow_name",
+        "steps": "step",
         "env": "environment",
         "outputs": "output return returns result results",
         "schedules": "triggers trigger cron schedule crons",

@@ -32,16 +32,29 @@ def yaml(text: str, offset: int) -> tuple[str, str, int] | None:
 def toml(text: str, offset: int) -> str | None:
     """Advice for the line at an offset."""
     line, _, _ = _around(text, offset)
-    if re.match(r"\s*[\w-]+\s*:(\s|$)", line):
+    if re.match(r"tramai\s*:\s*\d", line):
+        return "this is YAML: give the file a name that ends in .yaml"
+    if re.match(r"\s*[\w-]+\s*:(\s|$)", line) or re.match(r"\s*[\w-]+\s+[\"'\[{\d]", line):
         return "TOML writes key = value"
+    if re.search("[\u201c\u201d\u2018\u2019\u00ab\u00bb]", line):
+        return "write straight quotes: \" or '"
+    if re.search(r";\s*(#.*)?$", line):
+        return "a line ends without a `;`"
+    if re.search(r",\s*\}", line):
+        return "no `,` stands before the }"
+    if re.search(r"[=\[,]\s*[+-]?0\d", line):
+        return "a number has no 0 before it; text needs quotes"
+    if text[offset : offset + 1] == "\\" or re.search(r'"[^"]*\\[^btnfreuUx"\\]', line):
+        return r"write \\ for a \, or put the text between '…'"
     if re.match(r"\s*//", line):
         return "a comment begins with #"
     if re.search(r"=\s*\{\s*$", line):
         return "a table in { } stands on one line; give it a header of its own, such as [steps.shell]"
+    word = re.split(r"[,}\]\s]", text[offset : offset + 40])[0]
     value = line.partition("=")[2].strip()
-    if value in ("True", "False", "TRUE", "FALSE", "yes", "no", "on", "off"):
-        return f"write {'true' if value.lower() in ('true', 'yes', 'on') else 'false'}"
-    if value.lower() in ("null", "none", "nil", "~"):
+    if word in ("True", "False", "TRUE", "FALSE", "yes", "no", "on", "off"):
+        return f"write {'true' if word.lower() in ('true', 'yes', 'on') else 'false'}"
+    if word.lower() in ("null", "none", "nil", "~"):
         return "TOML has no null: leave the key out"
     if value.startswith("${{"):
         return f'quote the expression: "{value}"'

@@ -140,6 +140,8 @@ class Ranking:
     def _habit(self, finding: Finding, key: str) -> str | None:
         """What another tool calls so, and what to write instead."""
         title = _habits.title_of(finding.schema)
+        if self._document.format == "toml" and title == "step" and key in self._schema.get("properties", {}):
+            return f"what stands below a [[steps]] belongs to that step: write `{key}` above the first of them"
         if title == "local" and not {"value", "call"} & finding.value.keys() and not self._near(finding, key):
             return f"data stands under `value`: local: {{value: {{{key}: …}}}}"
         if title == "shape" and isinstance(finding.value[key], dict) and not self._near(finding, key):

@@ -64,7 +64,8 @@ def _explain(message: str, lines: Lines, text: str, lost: int) -> Problem:
         offset = digits.start() if digits else 0
     words = _AT.sub("", message)
     if _TWICE.search(words):
-        return lines.problem("TRM103", f"defined twice: {words}", offset, offset + 1, hint="keep one of the two")
+        hint = "keep one of the two"
+        return lines.problem("TRM103", f"defined twice: {words}", offset, offset + 1, hint=hint)
     hint = None
     if "integer string conversion" in words:
         return lines.problem("TRM119", "a number of thousands of digits", offset, offset + 1, hint="quote it")
@@ -225,6 +226,8 @@ class _Scanner:
         key = again.text
         other = (first.start, first.end, f"`{key}` is first written here")
         message, hint = f"duplicate key `{key}`", "keep one of the two"
+        if key == "steps":
+            hint = "every step has a header [[steps]]; there is no [steps]"
         found = self._lines.problem("TRM103", message, again.start, again.end, hint=hint, pointer=pointer, other=other)
         self.problems.append(found)
 
