@@ -42,7 +42,40 @@ def test_an_empty_body_is_null_and_no_failure(serve: Callable[[Route], Server], 
     assert outputs["status"] == int(EMPTY[what].split(b" ")[1])
 
 
+def test_a_head_request_is_no_failure_and_has_no_body(serve: Callable[[Route], Server]) -> None:
+    server = serve(lambda *_: answer(200, b"", content_type="application/json", content_length="99"))
+    save(
+        f"- {{id: ask, http: {{head: '{server.url}', allow_private: true}}}}",
+        "outputs: {body: '${{ steps.ask.output.body }}', size: '${{ steps.ask.output.headers[\"content-length\"] }}'}",
+    )
+    assert call("run", "case.yaml").outputs == {"body": None, "size": "99"}
+
+
 # D03
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "body"),
+    [*((n, "GET", b"") for n in (301, 302, 303)), *((n, "POST", b"abc") for n in (307, 308))],
+)
+def test_a_post_that_is_redirected_becomes_a_get_or_is_sent_again(
+    serve: Callable[[Route], Server], status: int, method: str, body: bytes
+) -> None:
+    server = serve(lambda _, path, *__: answer(200, b"there") if path == "/to" else answer(status, location="/to"))
+    settings = "body: abc, follow_redirects: true, allow_private: true"
+    save(
+        f"- {{id: ask, http: {{post: '{server.url}/from', {settings}}}}}",
+        "outputs: {url: '${{ steps.ask.output.url }}'}",
+    )
+    assert call("run", "case.yaml").outputs == {"url": f"{server.url}/to"}
+    assert [(one[0], one[3]) for one in server.asked] == [("POST", b"abc"), (method, body)]
+
+
+def test_redirects_that_lead_in_a_circle_end_at_the_limit(serve: Callable[[Route], Server]) -> None:
+    server = serve(lambda *_: answer(302, location="/"))
+    ended = call("run", asking(server.url, "follow_redirects: true"))
+    assert (ended.status, ended.error["type"], len(server.asked)) == (1, "limit", 6)
+    assert "more than 5 redirects" in ended.error["message"]
 
 
 def test_credentials_stay_with_their_origin_through_a_whole_run(serve: Callable[[Route], Server]) -> None:
@@ -165,6 +198,16 @@ def test_a_drip_meets_the_timeout_of_the_whole_exchange(serve: Callable[[Route],
     ended = call("run", asking(serve(drip).url, common="timeout: 700ms"))
     assert (ended.status, ended.error["type"]) == (1, "timeout")
     assert 0.7 <= time.monotonic() - began < 2
+
+
+def test_a_download_over_the_limit_costs_no_memory_and_leaves_no_file(serve: Callable[[Route], Server]) -> None:
+    endless = [b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n", *[bytes(1 << 20)] * 200]
+    server = serve(lambda *_: iter(endless))
+    ended = measure("run", asking(server.url, "save_to: a.bin, max_download: 100MB"), "--json")
+    assert ended.status == 1
+    assert "max_download (100MB)" in ended.out
+    assert ended.megabytes < 110
+    assert sorted(path.name for path in Path().iterdir()) == [".tramai", "case.yaml"]
 
 
 def test_a_body_over_the_limit_costs_no_memory(serve: Callable[[Route], Server]) -> None:
