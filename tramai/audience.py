@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .codec import Json
 from .event import Attribute, Event, Observer, StepFinished, StepRetrying, StepStarted
+from .redact import Redactor
 from .step import Node
 
 if TYPE_CHECKING:
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
 class Audience:
     """Who watches one run. `observers` is empty and `signals` None when nobody does, so that nothing is made ready."""
 
-    __slots__ = ("_told", "observers", "signals")
+    __slots__ = ("_told", "observers", "redactor", "signals")
 
     def __init__(self, observers: Iterable[Observer | object], run_id: str) -> None:
         everybody = tuple(observers)
         self._told: set[tuple[str | int, ...]] = set()
+        self.redactor = Redactor()
+        """Takes the secrets of the run out of what is told in words."""
         listeners = [one for one in everybody if hasattr(one, "signal")]
         self.signals: Signals | None = None
         self.observers: tuple[Observer, ...] = tuple(one for one in everybody if callable(one))
@@ -65,6 +68,7 @@ class Audience:
     def retrying(self, node: Node, path: str, attempt: int, delay: float, error: dict[str, Json]) -> None:
         """Another attempt will follow."""
         if self.observers:
+            error = self.redactor.error(error)
             self.tell(StepRetrying(path=path, id=node.id, verb=node.verb, attempt=attempt, delay=delay, error=error))
 
     def over(
@@ -87,7 +91,7 @@ class Audience:
                 attempt=attempt,
                 status=status,
                 duration=duration,
-                note=note,
-                error=error,
+                note=None if note is None else self.redactor.text(note),
+                error=None if error is None else self.redactor.error(error),
             )
             self.tell(ended)

@@ -122,7 +122,8 @@ class Bookkeeper:
         past = self.journal.past(path)
         attempt = past.attempts if past is not None and past.attempts else 1
         began = self._opened.pop(path, None)
-        value, said = self.texts.value(output, "output"), self.redactor.json(encode(error))
+        error = self.redactor.error(error)
+        value, said = self.texts.value(output, "output"), encode(error)
         self.journal.add(self.record(node.verb, path, Mark.COMPLETED, attempt, started=began, value=value, error=said))
         await self.durable(pure=False)
         self.audience.over(node, path, attempt, "recovered", 0.0, error=error)

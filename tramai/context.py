@@ -18,6 +18,7 @@ from .target import Target
 if TYPE_CHECKING:
     from .asking import Decision, Question
     from .host import StoreHost
+    from .redact import Stream
 
 T = TypeVar("T")
 
@@ -46,6 +47,8 @@ class StepContext:
         self.permits: tuple[Permits, ...] = host.bounds if own is None else (*host.bounds, own)
         self.hurry = host.hurry
         self.hidden = host.redactor.hidden
+        self._maskers: dict[str, Stream] = {}
+        """What is shown of each stream: a value may come in pieces."""
         self.deadline = _deadline(node.timeout, left, host.run_deadline)
         self.allowed = allowed(node.timeout, left)
         self.interrupt = Interrupt() if host.looped and not node.step.pure() else host.interrupt
@@ -96,8 +99,17 @@ class StepContext:
 
     def output(self, stream: str, text: str) -> None:
         """Show a piece of a child's output."""
-        if self._host.audience.observers:
-            self._host.audience.tell(StepOutput(path=self.path, stream=stream, text=self._host.redactor.text(text)))
+        if not self._host.audience.observers:
+            return
+        if self.hidden:
+            from . import redact
+
+            masker = self._maskers.get(stream) or redact.stream(self.hidden)
+            assert masker is not None
+            self._maskers[stream] = masker
+            text = masker.feed(text.encode("utf-8", "replace")).decode("utf-8", "replace")
+        if text:
+            self._host.audience.tell(StepOutput(path=self.path, stream=stream, text=text))
 
     async def call(
         self, target: Target, given: dict[str, Any], secrets: Mapping[str, str], *, number: int = 0
@@ -127,6 +139,9 @@ class StepContext:
 
     def close(self) -> None:
         """Give the attempt's own interrupt back; what it has used is recorded now."""
+        for stream, masker in self._maskers.items():
+            if rest := masker.close().decode("utf-8", "replace"):
+                self._host.audience.tell(StepOutput(path=self.path, stream=stream, text=rest))
         self._host.meter.attempting(self.path, None)
         if self.interrupt is not self._host.interrupt:
             self.interrupt.close()

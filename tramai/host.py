@@ -170,7 +170,7 @@ class StoreHost(Bookkeeper):
                 error = LimitReached() if raised.type == "timeout" and self._out_of_time() else raised
                 again = self._again(retry, used, error, failure(node.id, path, error, attempt), scope, ends)
                 failed = failure(node.id, path, error, attempt)
-                failed.error = self.redactor.value(failed.error)
+                failed.error = self.redactor.error(failed.error)
                 await self.fail(node, path, attempt, began, failed, error.usage)
                 if again is None:
                     raise failed from raised

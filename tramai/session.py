@@ -71,7 +71,7 @@ class Session:
         self.cancelling = cancelling
         """Nothing more is wanted of the run than its `finally`."""
         self.records = records
-        self.redactor = Redactor(secrets.values())
+        self.redactor = audience.redactor = Redactor(secrets.values())
         self.interrupt: Interrupt = options.interrupt or Interrupt()
         self.hurry: Interrupt = options.hurry or Interrupt()
         base = run.retry_base
@@ -187,7 +187,7 @@ class Session:
                 host.texts.caps.value(encode(outputs), outputs, "outputs")
             except StepError as error:
                 raise failure("outputs", "outputs", error) from None
-            return self._end("completed", outputs=outputs, error=self.redactor.value(ended.error))
+            return self._end("completed", outputs=outputs, error=ended.error)
         except StepFailed as failed:
             return self._end("failed", error=failed.error)
         except Blocked as blocked:
@@ -249,7 +249,7 @@ class Session:
             await interpreter.restore(scope)
             failed = await interpreter.close(scope, "cancelled", dict(_CANCELLED))
             if failed is not None:
-                self.journal.note("finally.failed", data=encode(self.redactor.value(failed.error)))
+                self.journal.note("finally.failed", data=encode(self.redactor.error(failed.error)))
         finally:
             if isinstance(driver, Loop):
                 await self.journal.settle()
@@ -341,6 +341,7 @@ class Session:
     ) -> Result:
         """The last commit of this claim: how the run stands, and the lease given back."""
         now = self.clock.now()
+        error = self.redactor.error(error) if error is not None else None
         kept = stored or Status(status)
         over = kept in (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
         self.journal.note(f"run.{status}")

@@ -38,10 +38,11 @@ class Texts:
         sizes = {name: self.caps.grown(name, len(text)) for name, text in texts.items()}
         self.caps.state(sizes)
         self.caps.saved(sizes)
-        return "{" + ",".join(f"{self._redactor.json(encode(name))}:{text}" for name, text in texts.items()) + "}"
+        return "{" + ",".join(f"{encode(name)}:{text}" for name, text in texts.items()) + "}"
 
     def error(self, failed: StepFailed) -> str:
         """The text of a failure's record, which loses its details where they cannot be kept."""
+        failed.error = self._redactor.error(failed.error)
         try:
             text = encode(failed.error)
         except NotJson:
@@ -50,4 +51,4 @@ class Texts:
             kept = {name: failed.error[name] for name in ("type", "step", "path", "attempt")}
             failed.error = {**kept, "message": str(failed.error["message"])[:LONGEST_MESSAGE]}
             text = encode(failed.error)
-        return self._redactor.json(text)
+        return text

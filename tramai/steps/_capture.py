@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from .. import redact
+
 LOG_LIMIT = 64 << 20
 """Bytes of a log file; what comes after them is left out of it."""
 TAIL = 16 << 10
@@ -28,8 +30,11 @@ class Captured(msgspec.Struct, frozen=True):
 class Capture:
     """Keeps at most `limit` bytes of a stream: the first half and the last, in constant memory."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, hidden: tuple[bytes, ...] = ()) -> None:
+        """Where what is `hidden` would be cut in two, none of it is kept."""
         self.size = 0
+        self._hidden = hidden
+        self._context = len(hidden[0]) - 1 if hidden else 0
         self._head = bytearray()
         self._tail = bytearray()
         self._head_limit = limit - limit // 2
@@ -45,20 +50,29 @@ class Capture:
         if data:
             self._tail += data
             # Cut only now and then, so that many small writes do not move the whole tail each time.
-            if len(self._tail) > 2 * self._tail_limit:
-                del self._tail[: len(self._tail) - self._tail_limit]
+            if len(self._tail) > 2 * self._tail_limit + self._context:
+                del self._tail[: len(self._tail) - self._tail_limit - self._context]
 
     def captured(self) -> Captured:
         """The stream as text; bytes that are not UTF-8 are replaced, a character is never cut in two."""
-        tail = self._tail[max(0, len(self._tail) - self._tail_limit) :]
+        tail = self._tail[self._cut() :]
         left_out = self.size - len(self._head) - len(tail)
         if left_out == 0:
             return Captured((self._head + tail).decode("utf-8", "replace"), self.size, False)
-        head = self._head[: len(self._head) - _unfinished(self._head)]
+        head = self._head[: redact.unfinished(self._hidden, bytes(self._head))]
+        head = head[: len(head) - _unfinished(head)]
         tail = tail[_continued(tail) :]
         left_out = self.size - len(head) - len(tail)
         mark = f"\n… [{left_out} bytes left out] …\n"
         return Captured(head.decode("utf-8", "replace") + mark + tail.decode("utf-8", "replace"), self.size, True)
+
+    def _cut(self) -> int:
+        """Where the kept tail begins: behind a value that would begin before it."""
+        at = max(0, len(self._tail) - self._tail_limit)
+        if not (at and self._hidden):
+            return at
+        before = self._head[max(0, len(self._head) - self._context) :]
+        return redact.behind(self._hidden, bytes(before + self._tail), len(before) + at) - len(before)
 
 
 def _unfinished(data: bytearray) -> int:
@@ -85,7 +99,7 @@ class Log:
     """A file of everything that a child writes, both streams as they arrive, readable by its owner only.
 
     It is made at the first byte. A file that cannot be written does not stop the child: `failure` says why. The
-    `hidden` values are masked, also where they come in pieces: the end of what was read waits for what follows.
+    `hidden` values are masked, also where they come in pieces, unless that has been done before.
     """
 
     def __init__(self, path: str | None, *, limit: int = LOG_LIMIT, hidden: tuple[bytes, ...] = ()) -> None:
@@ -95,27 +109,11 @@ class Log:
         self._limit = limit
         self._file = -1
         self._open = path is not None
-        self._hidden = hidden
-        self._held = b""
+        self._masker = redact.stream(hidden)
 
     def feed(self, data: bytes) -> None:
         """Append, up to the limit."""
-        if self._hidden:
-            data = self._masked(data)
-        self._append(data)
-
-    def _masked(self, data: bytes) -> bytes:
-        whole = self._held + data
-        for value in self._hidden:
-            whole = whole.replace(value, b"***")
-        # Only an end that a value could begin with has to wait.
-        longest = min(len(self._hidden[0]) - 1, len(whole))
-        wait = next(
-            (size for size in range(longest, 0, -1) if any(value.startswith(whole[-size:]) for value in self._hidden)),
-            0,
-        )
-        self._held = whole[len(whole) - wait :]
-        return whole[: len(whole) - wait]
+        self._append(self._masker.feed(data) if self._masker is not None else data)
 
     def _append(self, data: bytes) -> None:
         if not self._open or not data:
@@ -134,8 +132,8 @@ class Log:
 
     def close(self) -> None:
         """Write what had to wait, and give the file back."""
-        held, self._held = self._held, b""
-        self._append(held)
+        if self._masker is not None:
+            self._append(self._masker.close())
         self._shut()
 
     def _shut(self) -> None:

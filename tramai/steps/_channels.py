@@ -8,6 +8,7 @@ import select
 import time
 from collections.abc import Callable
 
+from .. import redact
 from ._capture import TAIL, Capture, Live, Log
 
 Show = Callable[[str, str], None]
@@ -18,11 +19,20 @@ class Channels:
     """Reads what a child writes, feeds what it reads, and calls a handler for each other descriptor watched."""
 
     def __init__(
-        self, *, max_output: int, log: Log, show: Show | None, read: Callable[[bytes], None] | None = None
+        self,
+        *,
+        max_output: int,
+        log: Log,
+        show: Show | None,
+        read: Callable[[bytes], None] | None = None,
+        hidden: tuple[bytes, ...] = (),
     ) -> None:
+        """What is `hidden` is masked in each stream by itself, in the log and in what is shown: between two pieces of
+        one stream may stand a piece of the other."""
         self.log = log
-        self.stdout = Capture(max_output)
-        self.stderr = Capture(max_output)
+        self.stdout = Capture(max_output, hidden=hidden)
+        self.stderr = Capture(max_output, hidden=hidden)
+        self._hidden = hidden
         self.last = bytearray()
         """The last bytes of both streams, as they arrived."""
         self.streams: dict[int, int] = {}
@@ -30,6 +40,8 @@ class Channels:
         self._show = show
         self._read = read
         self._live: list[Live] = []
+        self._rests: list[Callable[[], None]] = []
+        """What has waited for more of a stream, to be told at its end."""
         self._poller = select.poll()
         self._handlers: dict[int, Callable[[], None]] = {}
         self._open: set[int] = set()
@@ -43,14 +55,9 @@ class Channels:
             take = self._read
         else:
             live = self._lines(name)
+        masker = redact.stream(self._hidden)
 
-        def read() -> None:
-            data = os.read(ours, _CHUNK)
-            if not data:
-                self.streams.pop(ours, None)
-                self.give_back(ours)
-                return
-            take(data)
+        def tell(data: bytes) -> None:
             self.log.feed(data)
             self.last += data
             if len(self.last) > 2 * TAIL:
@@ -58,6 +65,21 @@ class Channels:
             if live is not None:
                 live.feed(data)
 
+        def read() -> None:
+            data = os.read(ours, _CHUNK)
+            if data:
+                take(data)
+                tell(masker.feed(data) if masker is not None else data)
+                return
+            self.streams.pop(ours, None)
+            self.give_back(ours)
+            rest()
+
+        def rest() -> None:
+            if masker is not None and (data := masker.close()):
+                tell(data)
+
+        self._rests.append(rest)
         self.streams[ours] = os.fstat(ours).st_ino
         self.watch(ours, read, select.POLLIN)
         return theirs
@@ -133,6 +155,8 @@ class Channels:
 
     def close(self) -> None:
         """Give everything back."""
+        for rest in self._rests:
+            rest()
         for live in self._live:
             live.close()
         self.log.close()

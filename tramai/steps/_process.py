@@ -108,7 +108,7 @@ def run(
 
     `env` is the whole environment, to which the mark is added. `deadline` is a `time.monotonic()` instant.
     `interrupt` stops the child, with `kill_after` seconds between SIGTERM and SIGKILL unless `hurry` is set. `hidden`
-    values are masked in the log. `on_output(stream, text)` gets whole lines for people, called from this thread.
+    values are masked in the log and in what is shown. `on_output(stream, text)` gets whole lines for people, called from this thread.
     `names` says what to call an argument in an error. `talk` is handed the ends of pipes that read the child's stdout
     and write its stdin, as soon as it has started, and has to close them; of stdout nothing is kept then. `read`
     gets each piece of stdout as it comes, and nothing of it is kept or shown. `fence` is what the child is started
@@ -123,7 +123,7 @@ def run(
     own = f"{watchdog.mark}.{next(_serial)}"  # unlike the cookie it can belong to no other child, whoever runs it
     marks = " ".join(filter(None, (os.environ.get(_survivors.VARIABLE), watchdog.mark, own, cookie)))
     line, variables = arguments(argv, names=names), environment({**env, _survivors.VARIABLE: marks})
-    channels = Channels(max_output=max_output, log=Log(log_path, hidden=hidden), show=on_output, read=read)
+    channels = Channels(max_output=max_output, log=Log(log_path), show=on_output, read=read, hidden=hidden)
     child = _Child(own, interrupt, hurry or Interrupt(), channels, fence)
     slot = watchdog.reserve()
     try:
