@@ -30,3 +30,16 @@ def eventually(holds: Callable[[], Any], *, within: float = 5.0) -> bool:
             return False
         time.sleep(0.005)
     return True
+
+
+def with_variable(name: str, value: str) -> list[int]:
+    """Processes with a variable of that value in their environment, this one not counted."""
+    found, wanted = [], f"\0{name}={value}\0".encode()
+    for pid in os.listdir("/proc"):
+        if pid.isdigit() and int(pid) != os.getpid():
+            try:
+                if wanted in b"\0" + Path(f"/proc/{pid}/environ").read_bytes():
+                    found.append(int(pid))
+            except OSError:
+                pass
+    return found

@@ -267,6 +267,16 @@ def test_a_missing_program_is_refused_with_what_to_do(ctx: Context) -> None:
     assert error.hint == "install no-such-program, or write its path"
 
 
+def test_on_windows_a_step_is_refused_with_what_to_do(ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "posix_spawn")
+    for way in ({"run": "true"}, {"argv": ["true"]}):
+        error = fails(ctx, **way)
+        assert (error.type, error.message) == (
+            "refused",
+            "child processes need a POSIX system; on Windows, run tramai inside WSL",
+        )
+
+
 # Which programs.
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -43,6 +45,57 @@ def test_a_value_in_the_text_of_a_script_is_refused_with_the_rewrite() -> None:
     (problem,) = problems("case.yaml")
     assert (problem["code"], problem["severity"]) == ("TRM301", "error")
     assert 'env: {X: "${{ inputs.x }}"}' in problem["hint"]
+
+
+HOSTILE = (
+    "::error file=x::boo\n::set-output name=x::1\n##[error]x\n[red]x[/red] [link=http://evil]y[/link] [/]\n"
+    "<script>alert(1)</script> &amp; ${{ secrets.X }} {{ x }} {% raw %} $(touch pwned) `touch pwned`\n"
+    "\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[2J \u202e \x9b31m"
+)
+SERVER = f"{sys.executable}, {ROOT / 'tests' / 'mcp_server.py'}"
+CHILDREN = {
+    "shell": "shell: {run: cat text, parse: text}",
+    "argv": "shell: {argv: [cat, text], parse: text}",
+    "files": "shell: {run: 'cat \"$X\"', files: {X: '${{ inputs.x }}'}, parse: text}",
+    "stderr": "shell: {run: cat text >&2}, output: '${{ result.stderr }}'",
+    "codex": "codex: {prompt: x}",
+    "mcp": f"mcp: {{server: {{command: [{SERVER}]}}, tool: echo, arguments: {{text: '${{{{ inputs.x }}}}'}}}}",
+}
+CODEX = """\
+cat > /dev/null
+printf '{"type":"item.completed","item":{"type":"agent_message","text":%s}}\\n' "$(cat json)"
+echo '{"type":"turn.completed","usage":{}}'
+"""
+
+
+def test_hostile_text_of_a_child_is_data_and_never_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("text").write_text(HOSTILE)
+    Path("json").write_text(json.dumps(HOSTILE))
+    Path("bin").mkdir()
+    Path("bin/codex").write_text(f"#!/bin/sh\n{CODEX}")
+    Path("bin/codex").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{Path.cwd()}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    steps = [f"- {{id: {name}, {step}}}" for name, step in CHILDREN.items()]
+    steps += [
+        f"- {{id: {name}_on, shell: {{run: 'printf %s \"$X\"', env: {{X: '${{{{ steps.{name}.output }}}}'}}}}}}"
+        for name in CHILDREN
+    ]
+    outputs = "".join(
+        f"\n  {name}: ${{{{ [steps.{name}.output, steps.{name}_on.output.stdout] }}}}" for name in CHILDREN
+    )
+    save("\n".join(steps), f"inputs: {{x: {{type: string}}}}\noutputs:{outputs}")
+    Path("inputs.json").write_text(json.dumps({"x": HOSTILE}))
+    ended = call("run", "case.yaml", "--inputs", "inputs.json")
+    assert ended.outputs == {name: [HOSTILE, HOSTILE] for name in CHILDREN}
+    assert {step["path"]: step["output"] for step in shown()["steps"]}["mcp"] == HOSTILE
+    said = text_of("run", "case.yaml", "--inputs", "inputs.json", "--color", "never")
+    said += text_of("logs", "@last") + text_of("show", "@last", "-v")
+    assert "[red]x[/red] [link=http://evil]y[/link] [/]" in said
+    assert "<script>alert(1)</script> &amp; ${{ secrets.X }} {{ x }} {% raw %}" in said
+    assert not set(said) & set("\x1b\x07\x9b\u202e")
+    assert not [line for line in said.splitlines() if line.lstrip().startswith("::") or "##[" in line.partition('"')[0]]
+    assert not Path("pwned").exists()
 
 
 # C02
@@ -233,4 +286,59 @@ def test_streams_keep_their_order_and_bars_become_one_line() -> None:
     assert lines[-1].endswith("500 of 500")
 
 
-# C14: tests/cli/test_signals.py and tests/crash/test_mid_step.py
+# C14, see also tests/cli/test_signals.py, tests/crash/test_mid_step.py and tests/test_no_process_left.py
+
+DEAF = """
+- {id: one, shell: echo one >> effects}
+- id: two
+  replay: replayable
+  shell:
+    run: |
+      echo two >> effects
+      [ ! -e go ] || exit 0
+      trap '' SIGNALS
+      sleep 300 & echo $! >> pids
+      (setsid -f sh -c 'trap "" INT TERM; echo $$ >> pids; exec sleep 300')
+      echo $$ >> pids
+      touch started
+      while :; do sleep 0.1; done
+    kill_after: 400ms
+- {id: three, shell: echo three >> effects}
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_the_runner_leaves_a_run_that_goes_on(
+    start: Callable[..., subprocess.Popen[str]], number: signal.Signals, status: int
+) -> None:
+    save(DEAF.replace("SIGNALS", "INT TERM"))
+    process = start("run", "case.yaml")
+    eventually(lambda: Path("started").exists() and len(content("pids").split()) == 3)
+    pids = [int(pid) for pid in content("pids").split()]
+    assert all(map(alive, pids))
+    began = time.monotonic()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == status, err
+    assert time.monotonic() - began < 5
+    assert not any(map(alive, pids))
+    run = shown()
+    assert (run["status"], run["owner"]) == ("ready", None)
+    assert attempts(run) == {"one": ["succeeded"], "two": ["cancelled"]}
+    Path("go").touch()
+    assert call("resume", "@last").status == 0
+    assert content("effects").split() == ["one", "two", "two", "three"]
+
+
+def test_the_second_signal_to_the_runner_waits_for_nobody(start: Callable[..., subprocess.Popen[str]]) -> None:
+    save(DEAF.replace("SIGNALS", "INT TERM").replace("400ms", "60s"))
+    process = start("run", "case.yaml")
+    eventually(lambda: Path("started").exists() and len(content("pids").split()) == 3)
+    pids = [int(pid) for pid in content("pids").split()]
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert not any(map(alive, pids))
+    assert shown()["status"] == "ready"
