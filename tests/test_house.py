@@ -291,6 +291,7 @@ def problems_of(block: tuple[str, str], folder: Path) -> set[str]:
     (folder / "post.yaml").write_text(POST, encoding="utf-8")
     (folder / "ask.yaml").write_text(ASK, encoding="utf-8")
     (folder / "question.md").write_text("How are you?\n", encoding="utf-8")
+    (folder / "risk.json").write_text('{"enum": ["low", "high"]}', encoding="utf-8")
     found, problems = workflow.check_file(str(file))
     return {problem.code for problem in (*problems, *(workflow.advise(found) if found is not None else ()))}
 

@@ -108,7 +108,7 @@ _EXAMPLES: dict[str, list[Any]] = {
     "Http.proxy_auth": [["me", "${{ secrets.PROXY_PASSWORD }}"]],
     "Http.client_cert": [{"cert": "client.pem", "key": "client.key"}],
     "Http.allow_private": [True, "${{ inputs.private }}"],
-    "JsonSchema.$ref": ["#/$defs/item"],
+    "JsonSchema.$ref": ["#/$defs/item", "schemas/review.json"],
     "JsonSchema.$schema": ["https://json-schema.org/draft/2020-12/schema"],
     "JsonSchema.$id": ["https://example.com/item.json"],
     "JsonSchema.type": ["object", ["string", "null"]],
@@ -145,6 +145,7 @@ _EXAMPLES: dict[str, list[Any]] = {
     "SecretSource.file": ["~/.config/token"],
     "SecretSource.command": [["op", "read", "op://work/github/token"]],
     "SecretSource.keyring": ["tramai/github"],
+    "SecretSource.short": [True],
     "Shape.enum": [["low", "high"]],
     "Shape.pattern": ["^[a-z]+$"],
     "Shape.minimum": [1],
@@ -170,7 +171,7 @@ _EXAMPLES: dict[str, list[Any]] = {
     "StateSpec.schema": [{"type": "integer"}],
 }  # fmt: skip
 _DESCRIPTIONS = {
-    "JsonSchema.$ref": "Another schema in the same file, such as `#/$defs/item`.",
+    "JsonSchema.$ref": "A schema in a file of its own, from the folder of this one, or a place in this schema, such as `#/$defs/item`.",
     "JsonSchema.$schema": "The dialect; draft 2020-12 is what is read here.",
     "JsonSchema.$id": "The name of this schema.",
     "JsonSchema.$comment": "For people; no part of the schema.",

@@ -64,8 +64,7 @@ def _explain(message: str, lines: Lines, text: str, lost: int) -> Problem:
         offset = digits.start() if digits else 0
     words = _AT.sub("", message)
     if _TWICE.search(words):
-        hint = "keep one of the two"
-        return lines.problem("TRM103", f"defined twice: {words}", offset, offset + 1, hint=hint)
+        return lines.problem("TRM103", f"defined twice: {words}", offset, offset + 1, hint="keep one of the two")
     hint = None
     if "integer string conversion" in words:
         return lines.problem("TRM119", "a number of thousands of digits", offset, offset + 1, hint="quote it")

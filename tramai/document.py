@@ -35,6 +35,8 @@ class Document(msgspec.Struct, frozen=True):
     lines: Lines | None = None
     sha256: str | None = None
     """Of the bytes of the file, where somebody has to know whether it is still the same."""
+    beside: dict[str, str] = {}
+    """Files whose content was taken into what this file says: their paths, and the SHA-256 of their bytes."""
 
     def node(self, pointer: Pointer) -> Node | None:
         """What stands at a pointer, None when nothing does."""

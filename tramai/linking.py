@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from . import document
-from ._nodes import LARGEST_FILE
+from . import beside, document
 from .attached import PromptFile
+from .beside import Unreadable
 from .definition import Workflow
 from .document import Document
 from .errors import Pointer, Problem, Related
-from .expression import Prompt, suggest
+from .expression import Prompt
 from .hashing import sha256
 from .target import Target
 
@@ -37,7 +37,11 @@ class Reading:
 
 
 def link(workflow: Workflow, source: Document, reading: Reading, read: Read) -> Iterator[Problem]:
-    """Give every `call` its workflow; what is wrong where that cannot be done."""
+    """Give every `call` its workflow, and take in what stands in other files; what is wrong where that fails."""
+    if "$ref" in source.text:
+        from . import _schema_files
+
+        yield from _schema_files.take(workflow, source)
     for node in workflow.walk():
         for pointer, target in node.step.called():
             if target.workflow is None:
@@ -52,6 +56,8 @@ def link(workflow: Workflow, source: Document, reading: Reading, read: Read) -> 
 def sources(workflow: Workflow) -> dict[str, str]:
     """The files that a workflow was made from besides its own, with the SHA-256 of what stood in them."""
     found: dict[str, str] = {}
+    if workflow.document is not None:
+        found.update((os.path.abspath(path), digest) for path, digest in workflow.document.beside.items())
     for node in workflow.walk():
         for _, file in node.step.attached():
             if file.sha256 is not None:
@@ -66,29 +72,18 @@ def sources(workflow: Workflow) -> dict[str, str]:
 
 def _attach(file: PromptFile, pointer: Pointer, source: Document) -> Iterator[Problem]:
     """Read the text of a file that a step names."""
-    path = os.path.normpath(os.path.join(os.path.dirname(source.file), file.path))
-    why, hint = None, None
-    if "${{" in file.path:
-        why, hint = "it takes no expression: it is read before the run", "put a step for each file into a `branch`"
-    else:
-        try:
-            with open(path, "rb") as opened:
-                content = opened.read(LARGEST_FILE + 1)
-            text = content.decode("utf-8").removeprefix("\ufeff")
-            if len(content) > LARGEST_FILE:
-                why = "it is larger than 1 MiB"
-            elif not text.strip():
-                why, hint = "it is empty", "say what the model is asked"
-        except FileNotFoundError:
-            why, hint = "there is no such file", _near(path, ())
-        except OSError as error:
-            why = (error.strerror or str(error)).lower()
-        except UnicodeDecodeError:
-            why, hint = "it is not UTF-8", "save the file as UTF-8"
-    if why is not None:
+    path = beside.path_of(file.path, source)
+    try:
+        if "${{" in file.path:
+            hint = "put a step for each file into a `branch`"
+            raise Unreadable("it takes no expression: it is read before the run", hint)
+        text, content = beside.text_of(path)
+        if not text.strip():
+            raise Unreadable("it is empty", "say what the model is asked")
+    except Unreadable as error:
+        message = f"cannot use the prompt file {path}: {error.why}"
         position = source.position(pointer)
-        message = f"cannot use the prompt file {path}: {why}"
-        yield Problem(code="TRM318", message=message, hint=hint, position=position, pointer=pointer)
+        yield Problem(code="TRM318", message=message, hint=error.hint, position=position, pointer=pointer)
         return
     file.prompt, file.where, file.sha256 = Prompt(text.replace("\r\n", "\n")), path, sha256(content)
 
@@ -97,7 +92,7 @@ def _resolve(target: Target, at: Pointer, source: Document, reading: Reading, re
     if "${{" in target.path:
         what = "the name of a called file takes no expression: it is read before the run"
         return _problem(source, at, what, "put a `call` for each file into a `branch`")
-    path = os.path.normpath(os.path.join(os.path.dirname(source.file), target.path))
+    path = beside.path_of(target.path, source)
     real = os.path.realpath(path)
     if real in reading.around:
         loop = [*reading.around[reading.around.index(real) :], real]
@@ -109,11 +104,9 @@ def _resolve(target: Target, at: Pointer, source: Document, reading: Reading, re
         return _problem(source, at, f"calls stand more than {DEEPEST} deep at `{target.path}`", None)
     if real not in reading.known:
         try:
-            with open(path, "rb") as file:
-                content = file.read(LARGEST_FILE + 1)
-        except OSError as error:
-            why = "there is no such file" if isinstance(error, FileNotFoundError) else (error.strerror or "").lower()
-            return _problem(source, at, f"cannot read the called workflow {path}: {why}", _near(path, _WORKFLOWS))
+            content = beside.read(path, endings=_WORKFLOWS)
+        except Unreadable as error:
+            return _problem(source, at, f"cannot read the called workflow {path}: {error.why}", error.hint)
         inner = msgspec.structs.replace(document.parse(content, file=path), sha256=sha256(content))
         reading.known[real] = read(inner, Reading((*reading.around, real), reading.known))
     found, problems = reading.known[real]
@@ -138,14 +131,3 @@ def _problem(
 
 
 _WORKFLOWS = (".yaml", ".yml", ".toml")
-
-
-def _near(path: str, endings: tuple[str, ...]) -> str | None:
-    """The file in the same folder that may be meant."""
-    folder = os.path.dirname(path) or "."
-    try:
-        files = [name for name in os.listdir(folder) if not endings or name.endswith(endings)]
-    except OSError:
-        return f"there is no folder {folder} either"
-    near = suggest(os.path.basename(path), files)
-    return f"did you mean {os.path.join(os.path.dirname(path), near)}?" if near else "the path starts at this file"

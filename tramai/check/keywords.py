@@ -140,7 +140,7 @@ def _pattern(value: Any, at: Pointer, root: Any) -> Iterator[Fault]:
 
 def _reference(value: Any, at: Pointer, root: Any) -> Iterator[Fault]:
     if not isinstance(value, str) or not value.startswith("#"):
-        yield at, "a reference leads to a place in the same schema", "write it as #/$defs/name"
+        yield at, "a reference leads to a place in the same schema, or to a file", "write it as #/$defs/name"
         return
     target = root
     for part in value[1:].split("/")[1:]:

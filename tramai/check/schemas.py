@@ -9,18 +9,33 @@ from typing import Any
 import msgspec
 
 from ..codec import encode
-from ..definition import declared
+from ..definition import Workflow, declared
 from ..errors import Pointer, Problem
 from ..schema import schema_problems
 from ..shape import Mismatch, Shape, conform
 from . import keywords
 from .scene import Scene
 
+Place = tuple[Pointer, dict[str, Any]]
+
+
+def of(workflow: Workflow) -> Iterator[Place]:
+    """Every JSON Schema of a workflow, and where it stands."""
+    for name, spec in declared(workflow.state).items():
+        if isinstance(spec.schema, dict):
+            yield ("state", name, "schema"), spec.schema
+    for node in workflow.walk():
+        if isinstance(node.schema, dict):
+            yield (*node.at, "schema"), node.schema
+        own = getattr(node.step, "schema", None)
+        if isinstance(own, dict):
+            yield (*node.at, node.verb, "schema"), own
+
 
 def valid(scene: Scene) -> Iterator[Problem]:
     """Every JSON Schema in the file is one, and no keyword of it is misspelt."""
     seen: dict[str, list[keywords.Fault]] = {}
-    for at, schema in _schemas(scene):
+    for at, schema in of(scene.workflow):
         text = encode(schema)
         if text not in seen:
             seen[text] = list(keywords.faults(schema))
@@ -48,19 +63,6 @@ def _misspelt(scene: Scene, at: Pointer, schema: Any) -> Iterator[Problem]:
             message = f"`{inside[-1]}` is no keyword of JSON Schema and has no effect"
             hint = f"did you mean `{near}`?"
             yield scene.problem("TRM308", message, (*at, *inside), hint=hint, key=True, severity="warning")
-
-
-def _schemas(scene: Scene) -> Iterator[tuple[Pointer, dict[str, Any]]]:
-    for name, spec in declared(scene.workflow.state).items():
-        if spec.schema is not None:
-            yield ("state", name, "schema"), spec.schema
-    for entry in scene.running:
-        node = entry.node
-        if node.schema is not None:
-            yield (*node.at, "schema"), node.schema
-        own = getattr(node.step, "schema", None)
-        if isinstance(own, dict):
-            yield (*node.at, node.verb, "schema"), own
 
 
 def initial_values(scene: Scene) -> Iterator[Problem]:

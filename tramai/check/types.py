@@ -87,7 +87,7 @@ _ADDED: dict[str, Schema | None] = {"append": None, "merge": algebra.MAP, "sum":
 
 def _declared(found: frozenset[str], schema: Any, what: str, start: int, end: int) -> Iterator[Fault]:
     wanted = algebra.kinds(schema)
-    if schema is not None and not found & wanted:
+    if schema is not None and wanted and not found & wanted:
         told = f"{what} takes {algebra.spell(wanted)}; this is always {algebra.spell(found)}"
         yield Fault("TRM243", told, start, end, "change the value or the schema")
 
