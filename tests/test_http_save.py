@@ -6,9 +6,12 @@ import asyncio
 import gzip
 import hashlib
 import os
+import signal
 import stat
+import subprocess
+import threading
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +22,13 @@ from tramai.permits import Permits
 from tramai.step import Replay, StepError
 from tramai.steps.http import Http
 
+from .cases.servers import Server as SlowServer
+from .cases.support import call, eventually
+from .cli.conftest import place, start
 from .http_servers import Asked, answer, failure, fetch, serving
 from .step_context import StepContext, made, result_of
+
+__all__ = ["place", "start"]
 
 OK = "https://example.com/"
 BODY = bytes(range(256)) * 4000
@@ -155,6 +163,40 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     error = failure(answer(200, BODY), folder=tmp_path, save_to="a")
     assert (error.type, "No space left on device" in error.message) == ("refused", True)
     assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_a_runner_that_ends_in_the_middle_is_resumed_to_one_whole_file(
+    end: signal.Signals, place: Path, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    def route(*_: object) -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(BODY)
+        yield BODY[:500_000]
+        if len(server.asked) == 1:
+            assert ended.wait(30)
+        yield BODY[500_000:]
+
+    ended = threading.Event()
+    server = SlowServer(route)
+    (place / "w.yaml").write_text(
+        "tramai: 1\nname: w\nsteps:\n"
+        f"  - {{id: a, http: {{get: '{server.url}', save_to: out/a.bin, allow_private: true}}}}\n"
+        "outputs: {size: '${{ steps.a.output.bytes }}'}\n"
+    )
+    try:
+        process = start("run", "w.yaml", "--json")
+        eventually(lambda: [path for path in place.glob("out/.tramai-*.part") if path.stat().st_size])
+        process.send_signal(end)
+        process.communicate(timeout=30)
+        assert len(list(place.glob("out/.tramai-*.part"))) == (end is signal.SIGKILL)
+        assert not (place / "out" / "a.bin").exists()
+        ended.set()
+        assert call("resume", "@last").outputs == {"size": len(BODY)}
+    finally:
+        ended.set()
+        server.close()
+    assert left(place / "out") == ["a.bin"]
+    assert (place / "out" / "a.bin").read_bytes() == BODY
 
 
 # Where it may go.

@@ -145,6 +145,9 @@ def _headers(step: Http) -> Iterator[Finding]:
             yield Finding(at, "TRM323", f"the header {name} follows from the request", "remove it")
         elif name.lower() in seen:
             yield Finding(at, "TRM323", f"the header {name} is given twice, also as {seen[name.lower()]}", "keep one")
+        elif name.lower() == "proxy-authorization":
+            what = f"the header {name} would go to the server, and not to a proxy"
+            yield Finding(at, "TRM323", what, "write proxy and proxy_auth: [user, ${{ secrets.NAME }}]")
         elif name.lower() == "idempotency-key" and step.keyed():
             yield Finding(at, "TRM323", f"the header {name} is given by `idempotency_key` too", "keep one of the two")
         elif name.lower() == "content-type" and step.multipart is not None:

@@ -73,6 +73,13 @@ def _inside(folder: str, path: str) -> bool:
     return path == home or path.startswith(home.rstrip("/") + "/")
 
 
+class FileTrouble(StepError):
+    """A file that cannot be used: nothing that was asked of the network is to blame."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__("refused", message, hint=hint)
+
+
 class Opened:
     """A file that is sent: opened once, so that what is sent again is the same, and never read as a whole."""
 
@@ -82,11 +89,11 @@ class Opened:
             # Without O_NONBLOCK a pipe would be waited for.
             self._file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
-            raise StepError("refused", f"{where}: {path} cannot be read: {error.strerror}") from None
+            raise FileTrouble(f"{where}: {path} cannot be read: {error.strerror}") from None
         found = os.fstat(self._file)
         if not stat.S_ISREG(found.st_mode):
             self.close()
-            raise StepError("refused", f"{where}: {path} is no ordinary file")
+            raise FileTrouble(f"{where}: {path} is no ordinary file")
         self.size = found.st_size
 
     def close(self) -> None:
@@ -99,6 +106,6 @@ class Opened:
         while done < self.size:
             piece = os.pread(self._file, min(_PIECE, self.size - done), done)
             if not piece:
-                raise StepError("refused", f"{self._where}: {self._path} became shorter while it was sent")
+                raise FileTrouble(f"{self._where}: {self._path} became shorter while it was sent")
             done += len(piece)
             yield piece

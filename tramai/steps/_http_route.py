@@ -16,7 +16,7 @@ from ..expression import Text, dec_hook
 from ..permits import guard_host, host_allowed
 from ..step import StepError
 from . import _http_guard as guard
-from ._http_files import readable
+from ._http_files import FileTrouble, readable
 from ._http_settings import Credentials
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _authorities(path: str | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=path)
     except (OSError, ssl.SSLError) as error:
         why = "it holds no certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
-        raise StepError("refused", f"ca_bundle: {path} cannot be used: {why}") from None
+        raise FileTrouble(f"ca_bundle: {path} cannot be used: {why}") from None
 
 
 def _show(context: ssl.SSLContext, cert: str, key: str | None, password: str | None) -> None:
@@ -177,8 +177,7 @@ def _show(context: ssl.SSLContext, cert: str, key: str | None, password: str | N
         context.load_cert_chain(cert, key, password=password if password is not None else "")
     except (OSError, ssl.SSLError, ValueError) as error:
         why = getattr(error, "reason", None) or getattr(error, "strerror", None) or "the password does not open the key"
-        raise StepError(
-            "refused",
+        raise FileTrouble(
             f"client_cert: {cert} cannot be used: {str(why).replace('_', ' ').lower()}",
             hint="cert and key are files in PEM form; `password` opens an encrypted key",
         ) from None

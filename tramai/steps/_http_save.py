@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ..step import StepError
+from ._http_files import FileTrouble
 
 MOST = 1 << 30
 """Bytes of a download when the step has no `max_download`."""
@@ -111,5 +111,5 @@ class Download:
         except OSError as error:
             raise self._error(error) from None
 
-    def _error(self, error: OSError) -> StepError:
-        return StepError("refused", f"save_to: {self._target.said} cannot be written: {error.strerror}")
+    def _error(self, error: OSError) -> FileTrouble:
+        return FileTrouble(f"save_to: {self._target.said} cannot be written: {error.strerror}")

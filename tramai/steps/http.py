@@ -195,6 +195,7 @@ class Http(Step, frozen=True, kw_only=True):
         """Render, send within the time there is, decode."""
         from contextlib import ExitStack
 
+        from ._http_files import FileTrouble
         from ._http_render import render
 
         with ExitStack() as opened:
@@ -204,7 +205,7 @@ class Http(Step, frozen=True, kw_only=True):
                 reply, result = await self._within(call, ctx)
             except StepError as error:
                 ctx.signal("http.failed", method=call.method, error_type=error.type)
-                if error.type == "refused":
+                if error.type == "refused" and not isinstance(error, FileTrouble):
                     ctx.signal("security.request_denied", method=call.method)
                 raise
         taken = reply.saved.bytes if reply.saved is not None else len(reply.content)
@@ -241,4 +242,5 @@ class Http(Step, frozen=True, kw_only=True):
             if not limit.expired():
                 raise
             text = f"{call.shown()} did not answer completely within {duration.spell(seconds)}"
-            raise StepError("timeout", text) from None
+            hint = "a step without `timeout` has so long: give it one" if ctx.deadline is None else None
+            raise StepError("timeout", text, hint=hint) from None
