@@ -133,6 +133,14 @@ def test_limits_that_cannot_be_meant_are_refused_before_the_run() -> None:
             shell(run="true", resources=settings)
 
 
+def test_a_limit_that_cannot_be_set_starts_nothing(ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_shell_limits, "_commands", lambda resources: ["ulimit -n 99999999999"])
+    error = fails(ctx, run="echo x > ran", resources={"open_files": 64})
+    assert error.type == "refused"
+    assert error.message.startswith("the limits of `resources` cannot be set: ")
+    assert not (Path(ctx.cwd) / "ran").exists()
+
+
 def test_a_system_that_cannot_limit_memory_says_so(ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_shell_limits.sys, "platform", "darwin")
     error = fails(ctx, run="echo x > ran", resources={"memory": "1GiB"})

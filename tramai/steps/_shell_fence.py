@@ -87,6 +87,8 @@ def explained(step: Shell, finished: Finished, how: str, details: dict[str, Json
     """The error of a child that failed in a sandbox or under limits, as far as these may be the reason."""
     if step.sandbox and (said := _shell_sandbox.not_made(finished)):
         return StepError("refused", f"the sandbox cannot be made: {said}", details=details)
+    if step.resources is not None and (said := _shell_limits.not_set(finished)):
+        return StepError("refused", f"the limits of `resources` cannot be set: {said}", details=details)
     if step.resources is not None and (found := _shell_limits.exceeded(step.resources, finished, how)):
         kind, message, hint = found
         return StepError(kind or f"exit.{finished.exit_code}", message, hint=hint, details=details)

@@ -74,6 +74,13 @@ def _at_most(kind: int, wanted: int) -> int:
     return wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
 
 
+def not_set(finished: Finished) -> str | None:
+    """What the shell said when it could not set a limit; the program has not been started then."""
+    said = finished.stderr.text.strip()
+    alone = not finished.stdout.size and "\n" not in said and re.match(r"(/bin/)?sh: .*\bulimit: ", said)
+    return said.partition("ulimit: ")[2] if alone else None
+
+
 def exceeded(resources: Resources, finished: Finished, how: str) -> tuple[str | None, str, str | None] | None:
     """Error type (None: that of the exit status), message and hint, if a limit is the reason or may be."""
     ended = finished.exit_code - 128

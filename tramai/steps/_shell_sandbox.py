@@ -42,7 +42,8 @@ PERSONAL = [
 ]
 """What is hidden in a home even where the home itself is seen, as when a run is started in it."""
 _ALONE = ["--unshare-all", "--die-with-parent", "--cap-drop", "ALL"]
-_BASE = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+# The switches of the kernel are files that root may write even without capabilities.
+_BASE = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind-try", "/proc/sys", "/proc/sys"]
 _usable: dict[str, str | None] = {}
 
 
@@ -81,6 +82,8 @@ def front(settings: Sandbox, ctx: Context, file: str, env: dict[str, str], cwd: 
 
 
 def _words(path: str, how: str) -> list[str]:
+    if how == "own":
+        return []
     if how == "private":
         return ["--tmpfs", path]
     if how == "hidden":
@@ -89,9 +92,10 @@ def _words(path: str, how: str) -> list[str]:
 
 
 def _mounts(settings: Sandbox, ctx: Context, handed: str) -> dict[str, str]:
-    """Path and treatment: `private` (an empty folder), `hidden`, `read` or `write`."""
+    """Path and treatment: `own`, `private` (an empty folder), `hidden`, `read` or `write`."""
     homes = _homes()
-    mounts = dict.fromkeys((*(path for path in PRIVATE if os.path.isdir(path)), *homes), "private")
+    mounts = dict.fromkeys(("/dev", "/proc"), "own")  # made in any case
+    mounts |= dict.fromkeys((*(path for path in PRIVATE if os.path.isdir(path)), *homes), "private")
     if settings.network:
         mounts |= dict.fromkeys(_resolver(), "read")
     if (folder := os.path.realpath(ctx.cwd)) != "/":
