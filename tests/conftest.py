@@ -18,6 +18,9 @@ for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(_number, signal.SIG_DFL if _number != signal.SIGINT else signal.default_int_handler)
 
 
+# Hundreds of tests start the command line: it need not be compiled each time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # What is tested of files is what is asked of the system, and that is the same in memory, without a disk to wait for.
 if folder := roomy_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
