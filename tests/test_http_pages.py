@@ -63,9 +63,37 @@ def test_pages_are_joined_by_what_a_body_says() -> None:
     assert asked[1].path == "/a/two?after=x%20y"
 
 
+def test_a_map_changes_the_query_and_keeps_the_rest() -> None:
+    def route(asked: Asked) -> bytes:
+        number = len(seen)
+        seen.append(asked.path)
+        return page({"items": [number], "mark": f"a&b {number}" if number < 2 else None})
+
+    seen: list[str] = []
+    marked = {
+        "next": "${{ {'mark': result.body.mark, 'n': result.page + 1} }}",
+        "items": "${{ result.body.items }}",
+    }
+    result, _ = fetch(route, path="/x?key=1", query={"size": 2}, paginate=marked)
+    assert result["body"] == [0, 1, 2]
+    assert seen == ["/x?key=1&size=2", "/x?key=1&size=2&mark=a%26b+0&n=2", "/x?key=1&size=2&mark=a%26b+1&n=3"]
+
+
+def test_pages_that_are_only_counted_end_with_an_empty_one() -> None:
+    def route(asked: Asked) -> bytes:
+        number = int(asked.path.rpartition("=")[2])
+        return page(list(range(2 * number, 2 * number + 2)) if number < 4 else [])
+
+    counted = {"next": "${{ {'page': result.page + 1} if result.body != [] else none }}", "items": "${{ result.body }}"}
+    result, asked = fetch(route, query={"page": 1}, paginate=counted)
+    assert (result["body"], result["pages"]) == ([2, 3, 4, 5, 6, 7], 4)
+    assert [one.path for one in asked] == [f"/?page={number}" for number in range(1, 5)]
+
+
 @pytest.mark.parametrize("end", [None, ""])
-def test_null_and_an_empty_text_end_it(end: Any) -> None:
-    result, asked = fetch(page({"items": [1], "next": end}), paginate=BY_BODY)
+@pytest.mark.parametrize("next", [BY_BODY["next"], "${{ {'x': 1, 'cursor': result.body.next | default(none)} }}"])
+def test_null_and_an_empty_text_end_it(end: Any, next: str) -> None:
+    result, asked = fetch(page({"items": [1], "next": end}), paginate={**BY_BODY, "next": next})
     assert (result["body"], len(asked)) == ([1], 1)
 
 
@@ -128,6 +156,8 @@ def test_the_limit_of_time_is_for_all_pages_together() -> None:
         ("${{ result.links.next }}", None, "expression", "paginate.items is null"),
         ("${{ result.body | length }}", [1], "expression", "paginate.next is a number on page 1"),
         ("${{ result.body }}", ["x"], "expression", "paginate.next is a list"),
+        ("${{ {'x': result.body} }}", [1], "expression", "x is a list"),
+        ("${{ {} if result.status == 200 else none }}", [1], "invalid_output", "leads back"),
         ("file:///etc/passwd?${{ result.status }}", [1], "refused", "scheme"),
         ("http://me:pw@example.com/${{ result.status }}", [1], "refused", "user name"),
         ("http://2130706433/${{ result.status }}", [1], "refused", "four decimal numbers"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from ..step import StepError
@@ -26,7 +27,7 @@ async def pages(call: Call, how: Paginate, ctx: Context) -> tuple[Reply, list[An
             seen.add(str(asked.url))
             reply = await one(asked, call, wire, ctx.now(), left=left)
             left -= len(reply.content)
-            names = {"result": {**reply.record(), "body": reply.body()}}
+            names = {"result": {**reply.record(), "body": reply.body(), "page": number}}
             found = ctx.value_with(how.items, names)
             if not isinstance(found, list):
                 what = f"paginate.items is {_kind(found)} on page {number}, not a list"
@@ -49,13 +50,26 @@ def _next(value: Any, base: httpx.URL, number: int) -> httpx.URL | None:
 
     if value is None or value == "":
         return None
+    if isinstance(value, dict):
+        if None in value.values() or "" in value.values():
+            return None
+        return parse(str(base.copy_merge_params({name: _parameter(name, item) for name, item in value.items()})))
     if not isinstance(value, str):
         what = f"paginate.next is {_kind(value)} on page {number}, not a URL"
-        raise StepError("expression", what, hint="it is the URL of the next page, or null after the last one")
+        hint = "it is the URL of the next page, parameters for its query, or null after the last one"
+        raise StepError("expression", what, hint=hint)
     try:
         return parse(str(base.join(value)))
     except (httpx.InvalidURL, ValueError):
         raise StepError("refused", f"the next page {shown(value)} is no URL") from None
+
+
+def _parameter(name: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, dict)):
+        raise StepError("expression", f"paginate.next: {name} is {_kind(value)}, not a text")
+    return json.dumps(value)
 
 
 def _kind(value: Any) -> str:

@@ -82,8 +82,9 @@ class Paginate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     next: Annotated[
         Expression,
         Meta(
-            description="The URL of the next page; null or an empty text after the last one.",
-            examples=["${{ result.links.next }}", "${{ result.body.next | default(none) }}"],
+            description="The URL of the next page, or a map of parameters that its query differs by; null or an empty "
+            "text, also of a parameter, after the last one.",
+            examples=["${{ result.links.next }}", "${{ {'cursor': result.body.cursor | default(none)} }}"],
         ),
     ]
     items: Annotated[

@@ -40,7 +40,7 @@ class Http(Step, frozen=True, kw_only=True):
             "client_cert.password",
         }
     )
-    sees: ClassVar[dict[str, dict[str, Any]]] = {"paginate": record({})}
+    sees: ClassVar[dict[str, dict[str, Any]]] = {"paginate": record({"page": {"type": "integer"}})}
 
     get: Annotated[Text | None, Meta(description="The URL to GET.", examples=["https://api.example.com/v1"])] = None
     post: Annotated[Text | None, Meta(description="The URL to POST to.")] = None
