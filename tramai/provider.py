@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import msgspec
 
 from . import kinds
-from .errors import ExtraMissing
 from .step import StepError, Usage
 
 
@@ -56,6 +56,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[Tool, ...] = ()
     on_text: Callable[[str], None] | None = None
     """Gets the pieces of the answer as they come, where the service streams; nobody depends on it."""
+    priced: bool = False
+    """The run has a limit of what it may cost: a model of which nobody knows the price is refused before it is asked.
+    """
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,8 +84,62 @@ class Provider(Protocol):
         ...
 
 
-SERVICES = ("openai", "anthropic", "google", "ollama", "azure", "bedrock", "groq", "mistral", "deepseek", "openrouter")
-"""Model services that the extra `ai` brings."""
+KEYS: dict[str, tuple[str, ...]] = {
+    "openai": ("OPENAI_API_KEY",),
+    "openai-responses": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    "ollama": (),
+    "azure": ("AZURE_OPENAI_API_KEY",),
+    "bedrock": (),
+    "groq": ("GROQ_API_KEY",),
+    "mistral": ("MISTRAL_API_KEY",),
+    "deepseek": ("DEEPSEEK_API_KEY",),
+    "openrouter": ("OPENROUTER_API_KEY",),
+    "alibaba": ("ALIBABA_API_KEY", "DASHSCOPE_API_KEY"),
+    "cerebras": ("CEREBRAS_API_KEY",),
+    "cohere": ("CO_API_KEY",),
+    "fireworks": ("FIREWORKS_API_KEY",),
+    "github": ("GITHUB_API_KEY",),
+    "google-cloud": (),
+    "heroku": ("HEROKU_INFERENCE_KEY",),
+    "huggingface": ("HF_TOKEN",),
+    "moonshotai": ("MOONSHOTAI_API_KEY",),
+    "nebius": ("NEBIUS_API_KEY",),
+    "ovhcloud": ("OVHCLOUD_API_KEY",),
+    "sambanova": ("SAMBANOVA_API_KEY",),
+    "together": ("TOGETHER_API_KEY",),
+    "vercel": ("VERCEL_AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN"),
+    "vllm": (),
+    "xai": ("XAI_API_KEY",),
+    "zai": ("ZAI_API_KEY",),
+}
+"""Model services that the extra `ai` brings, each with the variables of which one holds its key.
+
+None: it has no key, or finds out by itself who asks.
+"""
+SERVICES = tuple(KEYS)
+COMMON = SERVICES[:11]
+"""Those that are named to people who wrote none of them."""
+_SERVICE = "tramai.providers._service"
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """US dollars for a million tokens. `cached`: of the prompt, where the service had them already."""
+
+    input: float
+    output: float
+    cached: float | None = None
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """A model service of the configuration: one of `SERVICES`, with an address, a key and a price of its own."""
+
+    kind: str
+    base_url: str | None = None
+    api_key: str | None = None
+    """The key itself, fetched."""
+    price: Price | None = None
 
 
 def split(model: str) -> tuple[str, str]:
@@ -93,16 +150,18 @@ def split(model: str) -> tuple[str, str]:
     return service, name.strip()
 
 
-def find(service: str) -> Provider:
-    """A model service by the first part of a model's name.
+def find(service: str, account: Account | None = None) -> Provider:
+    """A model service by the first part of a model's name; `account` is what the configuration says about that name.
 
     Raises ExtraMissing for a service that needs an extra, StepError for one that is not known.
     """
-    try:
-        return kinds.find("providers", service)()  # type: ignore[no-any-return]
-    except KeyError:
-        pass
-    if service in SERVICES:
-        raise ExtraMissing(what=f"the model provider '{service}'", extra="ai", hint="pip install 'tramai[ai]'")
-    known = ", ".join((*kinds.names("providers"), *SERVICES))
-    raise StepError("refused", f"there is no model provider '{service}'", hint=f"there are {known}")
+    if account is None:
+        try:
+            return kinds.find("providers", service)()  # type: ignore[no-any-return]
+        except KeyError:
+            pass
+    if account is not None or service in KEYS:
+        # By name: providers stand above this module, and few runs need one.
+        return importlib.import_module(_SERVICE).Service(service, account)  # type: ignore[no-any-return]
+    hint = f"there are {', '.join((*kinds.names('providers'), *COMMON))}; others are given in tramai.toml"
+    raise StepError("refused", f"there is no model provider '{service}'", hint=hint)
