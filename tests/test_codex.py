@@ -330,9 +330,13 @@ def test_an_empty_prompt_starts_nothing(folder: Folder) -> None:
 # What may be done.
 
 
-def test_what_is_not_permitted_is_not_started(folder: Folder) -> None:
+def test_what_is_not_permitted_is_not_started(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     answering(folder)
     ctx = folder.context()
+    ctx.permits = (Permits(shell=("codex",), write=(".",)),)
+    # A permit names what tramai's own PATH has by the name, and no other program of that name.
+    assert failure(codex(), ctx).message == f"the program codex in {folder.bin}/codex is not permitted"
+    monkeypatch.setenv("PATH", ctx.env["PATH"])
     ctx.permits = (Permits(shell=("git",)),)
     assert failure(codex(), ctx).message == "the program codex is not permitted"
     ctx.permits = (Permits(shell=("codex",)),)

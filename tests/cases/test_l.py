@@ -60,6 +60,12 @@ def test_a_secret_reaches_its_sinks_and_rests_nowhere(
               printf %s "$TOKEN" | wc -c
               echo "$TOKEN"; echo "$TOKEN" >&2
             env: {{TOKEN: "${{{{ secrets.TOKEN }}}}"}}
+        - id: read
+          shell:
+            run: |
+              wc -c < "$KEY" | sed 's/$/ in a file/'
+              cat "$KEY" "$BOTH"
+            files: {{KEY: "${{{{ secrets.TOKEN }}}}", BOTH: {{key: "${{{{ secrets.TOKEN }}}}"}}}}
         - id: fail
           shell: {{run: 'echo "it is $TOKEN" >&2; exit 3', env: {{TOKEN: "${{{{ secrets.TOKEN }}}}"}}}}
         """,
@@ -82,6 +88,7 @@ def test_a_secret_reaches_its_sinks_and_rests_nowhere(
     assert "S3cr3t-Val%2B" not in seen
     assert b"S3cr3t-Val%2B" not in kept
     assert "15\\n" in seen, "the step itself received the whole value"
+    assert "15 in a file" in seen
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o000, 0o077])

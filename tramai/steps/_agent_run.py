@@ -55,11 +55,12 @@ async def carry_out(step: Agent, ctx: Context) -> Outcome:
 
 def _permit(step: Agent, ctx: Context, cwd: str, env: dict[str, str]) -> None:
     """Refuse what is not permitted or not there, before anything is started."""
-    guard_program(ctx, step.program)
+    path = env.get("PATH", os.defpath)
+    file = _process.search(step.program, path, cwd)
+    guard_program(ctx, step.program, file)
     if step.sandbox != "read-only":
         guard_folder(ctx, "/" if step.sandbox == "full-access" else cwd)
-    path = env.get("PATH", os.defpath)
-    if _process.search(step.program, path, cwd) is None:
+    if file is None:
         what = f"{step.program} is not installed: no program of that name is on PATH ({path})"
         raise StepError("refused", what, hint=step.install, details={"program": step.program})
 
