@@ -288,6 +288,8 @@ CHANGES: dict[str, Sites] = {
     "how often it is asked": setting("ai.reask"),
     "what a model may use": setting("ai.tools", lambda old: [{**old[0], "tools": ["*"]}]),
     "how often it may use it": setting("ai.max_tool_calls", lambda old: old + 1),
+    "what is taken out": setting("ai.guard.patterns", lambda old: [*old, "wire money"]),
+    "whether an agent is guarded": given("codex", "guard", True),
     "a tool": setting("mcp.tool"),
     "what a tool is given": setting("mcp.arguments.zone"),
     "the program of a server": setting("mcp.server.command"),

@@ -53,8 +53,8 @@ class StepContext:
         self.log_path: str | None = None
         self._now = now
 
-    def text(self, source: Template) -> str:
-        return render_text(source, self.scope)
+    def text(self, source: Template, *, clean: Callable[[str], str] | None = None) -> str:
+        return render_text(source, self.scope, clean=clean)
 
     def value(self, source: Expression | Template | Value) -> Any:
         return evaluate(source, self.scope)

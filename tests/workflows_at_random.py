@@ -269,6 +269,7 @@ class Writer:
         )
         if "tools" in made:
             self.optional(made, 2, max_tool_calls=lambda: 3)
+        self.optional(made, 4, guard=lambda: {"patterns": ["act as root"], "system": Text("Be polite.")})
         return self.optional(made, 4, temperature=lambda: 0.5, max_output_tokens=lambda: 800)
 
     def _codex(self, depth: int) -> Tree:
@@ -276,7 +277,7 @@ class Writer:
         self.optional(made, 3, env=self.names, model=lambda: "gpt-5-codex", schema=lambda: copy.deepcopy(SHAPE))
         if self.odds(3):
             made |= {"sandbox": "workspace-write", "cwd": "out"}
-        return self.optional(made, 4, max_output=lambda: "2MiB")
+        return self.optional(made, 4, max_output=lambda: "2MiB", guard=lambda: True)
 
     _claude = _hermes = _codex
 

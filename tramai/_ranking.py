@@ -283,7 +283,7 @@ class Ranking:
             hint = "write [[steps]]"
         elif (habit := _habits.wrong_type(at, value)) is not None:
             hint, better = habit, _habits.mended(at, value)
-        elif not duration:
+        elif not duration and not (better and isinstance(better[0], bool)):
             hint = _wording.forms(self._shape(at), at, value) or hint
         better = _wording.fitting(better, value, finding.schema)
         fix = (replace(at, better[0]),) if better else None

@@ -63,9 +63,9 @@ class StepContext:
         """Where a child's output goes."""
         return self._host.log_path(self.path, self.attempt)
 
-    def text(self, source: Template) -> str:
+    def text(self, source: Template, *, clean: Callable[[str], str] | None = None) -> str:
         """Render to text."""
-        return render_text(source, self._scope)
+        return render_text(source, self._scope, clean=clean)
 
     def value(self, source: Expression | Template | Value) -> Any:
         """Render to a native value."""

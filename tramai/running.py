@@ -59,8 +59,8 @@ class Context(Protocol):
         """File for everything a child writes, owner-only; None when the run keeps no logs."""
         ...
 
-    def text(self, source: Template) -> str:
-        """Render to text (None is an error, lists and maps become JSON)."""
+    def text(self, source: Template, *, clean: Callable[[str], str] | None = None) -> str:
+        """Render to text (None is an error, lists and maps become JSON); `clean` gets each value that is inserted."""
         ...
 
     def value(self, source: Expression | Template | Value) -> Any:

@@ -63,6 +63,8 @@ NAMES: dict[str, tuple[str, ...]] = {
         *("unread_lines", "survivors"),
     ),
     "agent.failed": (*STEP, "agent", "error_type"),
+    "guard.cleaned": (*STEP, "rule", "count"),
+    "guard.rejected": (*STEP, "rule"),
     "mcp.started": (*STEP, "transport", "tool_digest"),
     "mcp.completed": (*STEP, "pieces", "text_bytes"),
     "mcp.failed": (*STEP, "error_type"),

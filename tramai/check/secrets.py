@@ -59,8 +59,8 @@ def _hint(field: Field) -> str:
     if field.entry is not None and field.area == field.entry.node.verb:
         settings = field.entry.node.step
         # A place below a key that this step does not have is no help.
-        sinks = [name for name in sorted(settings.sinks) if "." not in name or getattr(settings, name.split(".")[0], True)]
-        known = ", ".join(f"`{name}`" for name in sinks)
+        sinks = {name: name.partition(".")[0] for name in sorted(settings.sinks)}
+        known = ", ".join(f"`{name}`" for name, key in sinks.items() if name == key or getattr(settings, key, True))
         step = f"{'an' if field.area == 'ai' else 'a'} `{field.area}` step"
         if known:
             return f"in {step} it may stand in {known}"

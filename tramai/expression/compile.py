@@ -81,13 +81,13 @@ class Compiler:
 
         return boolean
 
-    def text(self, pieces: list[str | tuple[Tree, Program]]) -> Program:
-        """The closure of literal and computed pieces as one text."""
+    def text(self, pieces: list[str | tuple[Tree, Program]], *, inside: bool = False) -> Program:
+        """The closure of literal and computed pieces as one text; `inside` an expression, nothing is cleaned."""
 
         def text(run: Run) -> str:
             made = []
             for piece in pieces:
-                made.append(piece if type(piece) is str else self.spell(piece, run))  # type: ignore[arg-type]
+                made.append(piece if type(piece) is str else self.spell(piece, run, inside))  # type: ignore[arg-type]
             try:
                 run.wrote(sum(map(len, made)))
             except Refused as error:
@@ -102,15 +102,15 @@ class Compiler:
         """The closure of a tree that `spell` makes text of."""
         return self.present(tree) if _levels_of_steps(tree) else self.node(tree)
 
-    def spell(self, piece: tuple[Tree, Program], run: Run) -> str:
+    def spell(self, piece: tuple[Tree, Program], run: Run, inside: bool = False) -> str:
         """The text of a computed piece."""
         value = piece[1](run)
-        if type(value) is str:
-            return value
-        try:
-            return text_of(value, run)
-        except Refused as error:
-            raise self.error(piece[0], error) from None
+        if type(value) is not str:
+            try:
+                value = text_of(value, run)
+            except Refused as error:
+                raise self.error(piece[0], error) from None
+        return value if run.clean is None or inside else run.clean(value)
 
     def error(self, tree: Tree, error: Refused) -> ExpressionError:
         """The error with its place."""
@@ -281,7 +281,7 @@ class Compiler:
 
     def _join(self, tree: Tree) -> Program:
         pieces: list[str | tuple[Tree, Program]] = [(item, self.shown(item)) for item in tree[3]]
-        return self.text(pieces)
+        return self.text(pieces, inside=True)
 
     def _filter(self, tree: Tree) -> Program:
         from .filters import FILTERS

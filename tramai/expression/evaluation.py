@@ -21,11 +21,15 @@ def evaluate(thing: Template | Value, scope: Mapping[str, Any]) -> Any:
     return _outside(thing, text_of, value, run)
 
 
-def render_text(template: Template, scope: Mapping[str, Any]) -> str:
-    """The text of a field, whatever its value is; null is an error. Raises ExpressionError."""
-    run = Run(scope)
+def render_text(template: Template, scope: Mapping[str, Any], *, clean: Callable[[str], str] | None = None) -> str:
+    """The text of a field, whatever its value is; null is an error. Raises ExpressionError.
+
+    `clean` is given the text of every `${{ … }}` that is inserted, and nothing of what the author wrote around it.
+    """
+    run = Run(scope, clean)
     value = _value(template, run)
-    return value if type(value) is str else str(_outside(template, text_of, value, run))
+    text = value if type(value) is str else str(_outside(template, text_of, value, run))
+    return clean(text) if clean is not None and template.sole else text
 
 
 def test(condition: Template, scope: Mapping[str, Any]) -> bool:

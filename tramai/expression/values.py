@@ -94,10 +94,12 @@ _NO_NAMES: dict[str, Any] = {}
 class Run:
     """One evaluation: the names in scope, the names bound by the template itself, and the fuel that is left."""
 
-    __slots__ = ("fuel", "local", "scope")
+    __slots__ = ("clean", "fuel", "local", "scope")
 
-    def __init__(self, scope: Mapping[str, Any]) -> None:
+    def __init__(self, scope: Mapping[str, Any], clean: Callable[[str], str] | None = None) -> None:
+        """`clean` is put between every computed piece of a text and the text around it."""
         self.scope = scope
+        self.clean = clean
         self.local = _NO_NAMES
         self.fuel = FUEL
 

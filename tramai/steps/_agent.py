@@ -15,8 +15,9 @@ from ..errors import Pointer
 from ..expression import Prompt, Text
 from ..running import Known
 from ..step import Finding, Step
-from . import _asks, _child_env
+from . import _asks, _child_env, _guard
 from ._agent_report import Report
+from ._guard import Guard
 
 Sandbox = Literal["read-only", "workspace-write", "full-access"]
 
@@ -86,6 +87,14 @@ class Agent(Step, frozen=True, kw_only=True):
     schema: Annotated[
         dict[str, Any] | None, Meta(description="A JSON Schema: the answer is data of this shape, not text.")
     ] = None
+    guard: Annotated[
+        bool | Guard | None,
+        Meta(
+            description="Whether what is inserted into the prompt is cleaned of the usual tricks, and the answer "
+            "looked at; off unless given.",
+            examples=[True],
+        ),
+    ] = None
     max_output: Annotated[
         Annotated[int, Meta(ge=1)] | Annotated[str, Meta(pattern=size.PATTERN)],
         Meta(description="The longest answer: `1MiB` or a number of bytes; a longer one fails the step."),
@@ -93,7 +102,7 @@ class Agent(Step, frozen=True, kw_only=True):
 
     def check(self) -> tuple[Finding, ...]:
         """One prompt that says something, variables that can be set, a model that the agent can know."""
-        found = [*self._prompts(), *_child_env.findings(self.env, ("env",))]
+        found = [*self._prompts(), *_child_env.findings(self.env, ("env",)), *_guard.findings(self.guard)]
         if size.parse(self.max_output) < 1:
             hint = "write a size such as 1MiB"
             found.append(Finding(("max_output",), "TRM314", "`max_output` must be at least one byte", hint))

@@ -13,10 +13,11 @@ from ..codec import Json, sha256
 from ..permits import guard_folder, guard_program
 from ..running import Context
 from ..step import Done, Outcome, StepError, Usage
-from . import _agent_failure, _answer, _process
+from . import _agent_failure, _answer, _guard, _process
 from ._agent import Agent, Command, Task
 from ._agent_report import Report
 from ._child_env import environment
+from ._guard import Watch
 
 KILL_AFTER = 10.0
 """Seconds between SIGTERM and SIGKILL when an agent has to be stopped."""
@@ -26,9 +27,12 @@ _ERRORS = 64 << 10
 
 async def carry_out(step: Agent, ctx: Context) -> Outcome:
     """Render the settings, run the agent, judge how it ended; its files of ours are removed in any case."""
-    prompt = ctx.text(step.question())
+    watch = _guard.watch(step.guard, ctx)
+    prompt = ctx.text(step.question(), clean=watch.clean if watch is not None else None)
     if not prompt.strip():
         raise StepError("expression", "the prompt is empty")
+    if watch is not None:
+        prompt = watch.sections(prompt)
     model = ctx.text(step.model).strip() if step.model is not None else None
     if model is not None and (wrong := step.unknown_model(model)):
         raise StepError("refused", wrong[0], hint=wrong[1])
@@ -48,7 +52,7 @@ async def carry_out(step: Agent, ctx: Context) -> Outcome:
             longest=size.parse(step.max_output),
             say=lambda line: ctx.output("stdout", line + "\n"),
         )
-        return await _run(step, ctx, task, env)
+        return await _run(step, ctx, task, env, watch)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -65,7 +69,7 @@ def _permit(step: Agent, ctx: Context, cwd: str, env: dict[str, str]) -> None:
         raise StepError("refused", what, hint=step.install, details={"program": step.program})
 
 
-async def _run(step: Agent, ctx: Context, task: Task, env: dict[str, str]) -> Done:
+async def _run(step: Agent, ctx: Context, task: Task, env: dict[str, str], watch: Watch | None) -> Done:
     command = step.command(task)
     told = len(task.prompt.encode("utf-8", "surrogatepass"))
     digest = sha256(task.model)[:16] if task.model is not None else None
@@ -91,13 +95,15 @@ async def _run(step: Agent, ctx: Context, task: Task, env: dict[str, str]) -> Do
             ),
             grace=KILL_AFTER + _process.SETTLE + 2 * _process.PATIENCE,
         )
-        return _judged(step, ctx, task, command, finished)
+        return _judged(step, ctx, task, command, finished, watch)
     except StepError as error:
         ctx.signal("agent.failed", agent=step.program, error_type=error.type)
         raise
 
 
-def _judged(step: Agent, ctx: Context, task: Task, command: Command, finished: _process.Finished) -> Done:
+def _judged(
+    step: Agent, ctx: Context, task: Task, command: Command, finished: _process.Finished, watch: Watch | None
+) -> Done:
     report = command.report
     report.close()
     details: dict[str, Json] = {"exit_code": finished.exit_code, "output": _agent_failure.last_lines(finished)}
@@ -107,6 +113,8 @@ def _judged(step: Agent, ctx: Context, task: Task, command: Command, finished: _
     try:
         _agent_failure.look(step, report, finished, task.longest)
         value = _value(step, report)
+        if watch is not None:
+            watch.judge(report.text, value)
     except StepError as error:
         error.details = {**details, **error.details}
         error.usage = report.usage

@@ -13,6 +13,7 @@ from ..running import Context
 from ..step import Done, StepError, Usage
 from . import _answer
 from ._ai_calls import Desk
+from ._guard import Watch
 
 _SHOWN = 5
 
@@ -21,7 +22,14 @@ class Talk:
     """One question, its tools and re-asks, and what all of them cost together."""
 
     def __init__(
-        self, service: Provider, model: str, question: Question, reask: int, ctx: Context, desk: Desk | None = None
+        self,
+        service: Provider,
+        model: str,
+        question: Question,
+        reask: int,
+        ctx: Context,
+        desk: Desk | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self._service = service
         self._model = model
@@ -29,6 +37,7 @@ class Talk:
         self._reask = reask
         self._ctx = ctx
         self._desk = desk
+        self._watch = watch
         self._usage: Usage | None = None
         self._signal = ctx.signal
         self._asked = 0
@@ -49,8 +58,10 @@ class Talk:
         for left in range(self._reask, -1, -1):
             question, answer = await self._answered(question)
             if question.schema is None:
+                self._look(answer)
                 return self._done(answer)
             value, problems = judge(answer, question.schema)
+            self._look(answer, value)
             if not problems:
                 return self._done(answer, value=value)
             if left:
@@ -113,6 +124,16 @@ class Talk:
         if answer.value is None and not answer.text.strip():
             raise self._error("invalid_output", f"the model returned nothing (finish reason: {answer.finish_reason})")
         return answer
+
+    def _look(self, answer: Answer, value: Any = None) -> None:
+        """Let the guard see what nobody else sees before."""
+        if self._watch is None:
+            return
+        try:
+            self._watch.judge(answer.text, value)
+        except StepError as error:
+            error.usage = self._usage
+            raise
 
     def _error(self, type: str, message: str, hint: str | None = None) -> StepError:
         return StepError(type, message, hint=hint, usage=self._usage)

@@ -16,8 +16,9 @@ from ..provider import Question
 from ..running import Context, Known
 from ..step import Finding, Outcome, Replay, Step, StepError
 from ..target import Target
-from . import _ai_toolset, _asks
+from . import _ai_toolset, _asks, _guard
 from ._ai_toolset import Toolset
+from ._guard import Guard
 
 
 class Ai(Step, frozen=True, kw_only=True):
@@ -62,6 +63,15 @@ class Ai(Step, frozen=True, kw_only=True):
         Meta(description="How often it may use them in an attempt, 10 times by default; more fails the step."),
     ] = None
 
+    guard: Annotated[
+        bool | Guard | None,
+        Meta(
+            description="Whether what is inserted into the prompt, and what tools give, is cleaned of the usual "
+            "tricks, and the answer looked at; off unless given.",
+            examples=[True],
+        ),
+    ] = None
+
     def needs_loop(self) -> bool:
         """A real service or a server is waited for; the built-in one answers at once."""
         literal = self.model.text.startswith("demo:") and "${{" not in self.model.text
@@ -100,7 +110,7 @@ class Ai(Step, frozen=True, kw_only=True):
     def check(self) -> tuple[Finding, ...]:
         """A literal model that is spelled as one, of a provider that exists."""
         wrong = _asks.one_prompt("ai", self.prompt, self.prompt_file, "say what the model is asked")
-        wrong += _ai_toolset.findings(self.tools, self.max_tool_calls)
+        wrong += (*_ai_toolset.findings(self.tools, self.max_tool_calls), *_guard.findings(self.guard))
         return tuple(wrong) if wrong else self._models()
 
     def _models(self) -> tuple[Finding, ...]:
@@ -134,10 +144,13 @@ class Ai(Step, frozen=True, kw_only=True):
             service, name = provider.split(model)
         except ValueError as error:
             raise StepError("refused", str(error)) from None
+        watch = _guard.watch(self.guard, ctx)
+        clean = watch.clean if watch is not None else None
+        system = ctx.text(self.system, clean=clean) if self.system is not None else None
         question = Question(
             model=name,
-            prompt=ctx.text(_asks.prompt_of(self.prompt, self.prompt_file)),
-            system=ctx.text(self.system) if self.system is not None else None,
+            prompt=ctx.text(_asks.prompt_of(self.prompt, self.prompt_file), clean=clean),
+            system=system if watch is None else watch.instructions(system, self.system),
             schema=self.schema,
             temperature=self.temperature,
             max_output_tokens=self.max_output_tokens,
@@ -146,12 +159,12 @@ class Ai(Step, frozen=True, kw_only=True):
             raise StepError("expression", "the prompt is empty")
         asked = provider.find(service)
         if not self.tools:
-            return await Talk(asked, model, question, self.reask, ctx).run()
+            return await Talk(asked, model, question, self.reask, ctx, watch=watch).run()
         from ._ai_calls import Desk
         from ._ai_tools import offer
 
         async with AsyncExitStack() as servers:
             offered = await offer(self.tools, ctx, servers)
-            desk = Desk(offered, self.max_tool_calls or _ai_toolset.MOST, ctx)
+            desk = Desk(offered, self.max_tool_calls or _ai_toolset.MOST, ctx, clean)
             question = structs.replace(question, tools=tuple(one.tool for one in offered.values()))
-            return await Talk(asked, model, question, self.reask, ctx, desk).run()
+            return await Talk(asked, model, question, self.reask, ctx, desk, watch).run()
