@@ -58,10 +58,8 @@ def _spell(field: Field) -> str:
 def _hint(field: Field) -> str:
     if field.entry is not None and field.area == field.entry.node.verb:
         settings = field.entry.node.step
-        # A place below a key that this step does not have is no help.
-        sinks = {name: name.partition(".")[0] for name in sorted(settings.sinks)}
-        known = ", ".join(f"`{name}`" for name, key in sinks.items() if name == key or getattr(settings, key, True))
-        step = f"{'an' if field.area == 'ai' else 'a'} `{field.area}` step"
-        if known:
-            return f"in {step} it may stand in {known}"
+        # Places below a key that this step does not have are no help by themselves.
+        if any(getattr(settings, name.partition(".")[0], True) for name in settings.sinks):
+            known = ", ".join(f"`{name}`" for name in sorted(settings.sinks))
+            return f"in {'an' if field.area == 'ai' else 'a'} `{field.area}` step it may stand in {known}"
     return "it may stand in the environment or the standard input of a child process, or in an http request"
