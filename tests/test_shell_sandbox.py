@@ -157,6 +157,10 @@ def test_more_can_be_hidden(ctx: Context, tmp_path: Path) -> None:
     assert text(ctx, "cat .env || ls -A private", sandbox=hidden) == ""
     assert text(ctx, "cat .env; ls -A private", sandbox=True) == "KEY=xa"
     assert fails(ctx, run="rm -f .env", sandbox=hidden).type == "exit.1"
+    (tmp_path / "run" / "private" / "out").mkdir()
+    inside = {"hide": ["private"], "write": ["private/out"]}
+    assert text(ctx, "ls private; echo x > private/out/made; touch private/b || ls", sandbox=inside) == "out\nprivate"
+    assert (tmp_path / "run" / "private" / "out" / "made").exists()
 
 
 @needed
@@ -171,6 +175,10 @@ def test_a_program_that_the_sandbox_hides_is_told_before_it_is_started(ctx: Cont
         "refused",
         f"the program {tool} cannot be seen in the sandbox: {tool.parent} is hidden there",
     )
+    assert error.hint == f"add {tool.parent} to sandbox.read, if the step may see it"
+    (tool.parent / "bin").mkdir()
+    (tool.parent / "bin" / "python").symlink_to(tool)
+    error = fails(ctx, argv=[str(tool.parent / "bin" / "python")], sandbox=True)
     assert error.hint == f"add {tool.parent} to sandbox.read, if the step may see it"
     step = shell(argv=["ours"], env=path, sandbox={"read": ["../tools"]}, parse="text")
     assert run(step, ctx)["value"] == "real"

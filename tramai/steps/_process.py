@@ -108,11 +108,11 @@ def run(
 
     `env` is the whole environment, to which the mark is added. `deadline` is a `time.monotonic()` instant.
     `interrupt` stops the child, with `kill_after` seconds between SIGTERM and SIGKILL unless `hurry` is set. `hidden`
-    values are masked in the log and in what is shown. `on_output(stream, text)` gets whole lines for people, called from this thread.
-    `names` says what to call an argument in an error. `talk` is handed the ends of pipes that read the child's stdout
-    and write its stdin, as soon as it has started, and has to close them; of stdout nothing is kept then. `read`
-    gets each piece of stdout as it comes, and nothing of it is kept or shown. `fence` is what the child is started
-    in. Raises StepError if the child cannot be started.
+    values are masked in the log and in what is shown. `on_output(stream, text)` gets whole lines for people, called
+    from this thread. `names` says what to call an argument in an error. `talk` is handed the ends of pipes that read
+    the child's stdout and write its stdin, as soon as it has started, and has to close them; of stdout nothing is kept
+    then. `read` gets each piece of stdout as it comes, and nothing of it is kept or shown. `fence` is what the child is
+    started in. Raises StepError if the child cannot be started.
     """
     if not hasattr(os, "posix_spawn"):
         raise StepError("refused", "child processes need a POSIX system; on Windows, run tramai inside WSL")

@@ -78,6 +78,9 @@ def front(settings: Sandbox, ctx: Context, file: str, env: dict[str, str], cwd: 
     # From the outside to the inside, so that what lies deeper is not covered by what it lies in.
     for path, how in sorted(mounts.items(), key=lambda item: item[0].count("/")):
         words += _words(path, how)
+    # Only now, since what lies in them had to be made.
+    for path in (path for path, how in mounts.items() if how == "hidden" and os.path.isdir(path)):
+        words += ["--remount-ro", path]
     return [*words, *_ALONE, *(["--share-net"] if settings.network else []), "--chdir", real, "--"]
 
 
@@ -87,7 +90,7 @@ def _words(path: str, how: str) -> list[str]:
     if how == "private":
         return ["--tmpfs", path]
     if how == "hidden":
-        return ["--tmpfs", path, "--remount-ro", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
+        return ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
     return ["--bind" if how == "write" else "--ro-bind", path, path]
 
 
@@ -169,6 +172,8 @@ def _need(path: str, mounts: dict[str, str], what: str) -> None:
     if not _seen(os.path.abspath(path), mounts):
         where = os.path.dirname(path) if os.path.isfile(path) else path
         message = f"{what} cannot be seen in the sandbox: {where} is hidden there"
+        if os.path.basename(where) == "bin":
+            where = os.path.dirname(where)  # a program is rarely alone
         raise StepError("refused", message, hint=f"add {where} to sandbox.read, if the step may see it")
 
 
