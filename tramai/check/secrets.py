@@ -59,7 +59,7 @@ def _hint(field: Field) -> str:
     if field.entry is not None and field.area == field.entry.node.verb:
         settings = field.entry.node.step
         # Places below a key that this step does not have are no help by themselves.
-        if any(getattr(settings, name.partition(".")[0], True) for name in settings.sinks):
+        if any("." not in name or getattr(settings, name.partition(".")[0], True) for name in settings.sinks):
             known = ", ".join(f"`{name}`" for name in sorted(settings.sinks))
             return f"in {'an' if field.area == 'ai' else 'a'} `{field.area}` step it may stand in {known}"
     return "it may stand in the environment or the standard input of a child process, or in an http request"

@@ -62,7 +62,6 @@ class Ai(Step, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1, le=1000)] | None,
         Meta(description="How often it may use them in an attempt, 10 times by default; more fails the step."),
     ] = None
-
     guard: Annotated[
         bool | Guard | None,
         Meta(
