@@ -14,7 +14,7 @@ from keyring.errors import KeyringError
 
 from tramai import secret, workflow
 from tramai.definition import SecretSource
-from tramai.errors import ExtraMissing, SecretMissing
+from tramai.errors import ExtraMissing, SecretMissing, SecretTooShort
 
 from .reading import HEAD
 
@@ -67,6 +67,41 @@ def test_a_file_may_stand_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "token").write_text("sesame\r\n")
     assert value(SecretSource(file="~/token"), Path("/")) == "sesame"
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "argv"),
+    [
+        (
+            "op",
+            'test "$*" = "read op://work/github/token" && echo open-sesame',
+            ("op", "read", "op://work/github/token"),
+        ),
+        (
+            "sops",
+            'test "$3" = \'["token"]\' && printf %s open-sesame',
+            ("sops", "-d", "--extract", '["token"]', "secrets.yaml"),
+        ),
+    ],
+)
+def test_a_keeper_of_secrets_is_asked_by_its_own_command(
+    name: str, body: str, argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+    (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert value(SecretSource(command=argv), tmp_path) == "open-sesame"
+
+
+@pytest.mark.parametrize("text", ["a", "abc", "é€\U0001d11e"])
+def test_a_value_that_cannot_be_masked_is_refused_unless_that_is_accepted(text: str, tmp_path: Path) -> None:
+    (tmp_path / "pin").write_text(text, encoding="utf-8")
+    with pytest.raises(SecretTooShort) as caught:
+        value(SecretSource(file="pin"), tmp_path)
+    assert (caught.value.code, caught.value.exit_status) == ("TRM604", 6)
+    assert str(caught.value).startswith(f"secret 'S' has {len(text)} character")
+    assert "{file: …, short: true}" in str(caught.value.hint)
+    assert value(SecretSource(file="pin", short=True), tmp_path) == text
 
 
 class Kept(KeyringBackend):

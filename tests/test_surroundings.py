@@ -62,9 +62,37 @@ def test_secrets_are_looked_for_and_not_read(tmp_path: Path, monkeypatch: pytest
         "TRM391 secret `A` is not set here (environment variable CASE_A)",
         "TRM391 secret `B` is not set here (file b.txt)",
     ]
-    monkeypatch.setenv("CASE_A", "x")
+    monkeypatch.setenv("CASE_A", "long-enough")
     (tmp_path / "b.txt").write_text("x")
+    (tmp_path / "b.txt").chmod(0o400)
     assert around(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "said"),
+    [
+        ("{env: CASE_A}", "abc", "TRM604 secret 'A' has 3 characters, too few to be masked (environment variable"),
+        ("{env: CASE_A, short: true}", "abc", ""),
+        ("{env: CASE_A}", "abcd", "TRM605 secret `A` has only 4 characters: it is masked in other words, too; use"),
+        ("{env: CASE_A}", "abcdefgh", ""),
+    ],
+)
+def test_a_short_secret_is_told_before_a_run(
+    source: str, value: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASE_A", value)
+    found = around(tmp_path, f"secrets: {{A: {source}}}\nsteps:\n  - {{id: a, local: 1}}\n")
+    assert len(found) == bool(said)
+    assert "".join(found).startswith(said)
+
+
+@pytest.mark.parametrize(("mode", "wanted"), [(0o600, 0), (0o400, 0), (0o640, 1), (0o604, 1), (0o666, 1)])
+def test_a_file_of_secrets_that_others_may_read_is_told(mode: int, wanted: int, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("open sesame")
+    (tmp_path / "key").chmod(mode)
+    found = around(tmp_path, "secrets: {A: {file: key}}\nsteps:\n  - {id: a, local: 1}\n")
+    told = f"TRM606 the file of secret `A` is open to others (mode {mode:04o}): key; chmod 600 key"
+    assert found == [told] * wanted
 
 
 def test_an_extra_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +108,7 @@ def test_an_extra_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("code", ["TRM390", "TRM391", "TRM392"])
 def test_the_pages_are_true(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surroundings, "_installed", lambda module: module == "statistics")
-    monkeypatch.setenv("HOME", "/root")
+    monkeypatch.setenv("HOME", "/home/somebody")
     wrong, right = re.findall(r"```yaml\n(.*?)```", (EXPLAIN / f"{code}.md").read_text(encoding="utf-8"), re.S)
     for text, wanted in ((wrong, [code]), (right, [])):
         found = around(tmp_path, text.partition("name: example\n")[2])

@@ -72,6 +72,10 @@ class SecretSource(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             examples=["tramai/github"],
         ),
     ] = None
+    short: Annotated[
+        bool | None,
+        Meta(description="A value of fewer than four characters is accepted; it is not masked, wherever it appears."),
+    ] = None
 
     def given(self) -> tuple[str, ...]:
         """The kinds of source that it names."""

@@ -319,7 +319,12 @@ def _taken_over(
 def _secrets(plan: Plan, options: Options, base: str) -> Mapping[str, str]:
     if options.secrets is not None:
         return options.secrets
-    return secret.resolve(plan.workflow.secrets, base=base)
+    found = secret.resolve(plan.workflow.secrets, base=base)
+    if options.warn is not None:
+        for name, source in plan.workflow.secrets.items():
+            for _, message, hint in secret.advice(name, source, base=base, value=found[name]):
+                options.warn(f"{message}; {hint}")
+    return found
 
 
 def _group(store: Store, plan: Plan, inputs: Mapping[str, Json], secrets: Mapping[str, str]) -> Group | None:

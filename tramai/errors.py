@@ -182,6 +182,13 @@ class SecretMissing(TramaiError):
     exit_status = 6
 
 
+class SecretTooShort(TramaiError):
+    """secret '{name}' has {count}, too few to be masked ({source})"""
+
+    code = "TRM604"
+    exit_status = 6
+
+
 class CredentialsRefused(TramaiError):
     """{what}"""
 

@@ -32,6 +32,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `diagnostics.Diagnostic` for every fault: what is behind the fixed text that everybody else sees. `secrets` are
     values in the place of the declared sources, which are then not looked at. `driver` makes the driver, from the plan
     and the interrupt: a test's waits for nothing. `answer`, a `deciding.Answer`, is asked when only gates are open.
+    `warn` is called with a sentence for what speaks against a secret as it is: too short, or readable by others.
     `servers` are MCP servers by name, each as a workflow file would give it; `http` is what holds for all requests.
     """
 
@@ -46,6 +47,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     interrupt: Any = None
     hurry: Any = None
     diagnostics: Any = None
+    warn: Any = None
     secrets: Mapping[str, str] | None = None
     driver: Any = None
     answer: Any = None

@@ -3,23 +3,63 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from .definition import SecretSource
-from .errors import ExtraMissing, SecretMissing
+from .errors import ExtraMissing, SecretMissing, SecretTooShort
+from .redact import SHORTEST
 
 PATIENCE = 30.0
 """Seconds that a command has to print a secret."""
+LONG_ENOUGH = 8
+"""Characters. A shorter value may be a word that stands elsewhere too, and is masked there as well."""
 _LONGEST = 1 << 20
 
 
 def resolve(sources: Mapping[str, SecretSource], *, base: str) -> dict[str, str]:
-    """The value of every declared secret; SecretMissing, before anything runs, for the first that is not there.
+    """The value of every declared secret; SecretMissing, before anything runs, for the first that is not there, and
+    SecretTooShort for one that could not be masked, unless its source says that it may be `short`.
 
     A relative `file` stands below `base`, the folder in which the run was started; a `command` runs there. One line
     break at the end is not part of a secret. An empty value counts as missing.
     """
     return {name: _value(name, source, base) for name, source in sources.items()}
+
+
+def advice(name: str, source: SecretSource, *, base: str, value: str | None = None) -> Iterator[tuple[str, str, str]]:
+    """Code, message and hint of what speaks against a secret as it is: its length, and who may read its file.
+
+    Without its `value` the length is known of variables alone: nothing is read.
+    """
+    if value is None and source.env is not None:
+        value = os.environ.get(source.env)
+    count = len(value or "") or LONG_ENOUGH
+    if count < SHORTEST and not source.short:
+        error = _too_short(name, source, count)
+        yield error.code, error.message, error.hint or ""
+    elif SHORTEST <= count < LONG_ENOUGH:
+        hint = f"use a value of {LONG_ENOUGH} characters or more, which no other text contains by chance"
+        yield "TRM605", f"secret `{name}` has only {count} characters: it is masked in other words, too", hint
+    mode = _open_to(_path(source, base)) if source.file is not None else 0
+    if mode:
+        hint = f"chmod 600 {source.file}"
+        yield "TRM606", f"the file of secret `{name}` is open to others (mode {mode:04o}): {source.file}", hint
+
+
+def open_to_others(path: str) -> str | None:
+    """What to say of a file with secrets that others may read, None when they may not."""
+    mode = _open_to(path)
+    return f"{path} is open to others (mode {mode:04o}): chmod 600 {path}" if mode else None
+
+
+def _open_to(path: str) -> int:
+    """The mode of a file of ours that others may read or write; 0 when they may not, or it is not ours to change."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0
+    ours = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+    return found.st_mode & 0o777 if ours and found.st_mode & 0o066 else 0
 
 
 def source_of(source: SecretSource) -> str:
@@ -51,7 +91,15 @@ def _value(name: str, source: SecretSource, base: str) -> str:
     value, hint = _FETCH[kind](source, base)
     if not value:
         raise SecretMissing(name=name, source=source_of(source), hint=hint)
+    if len(value) < SHORTEST and not source.short:
+        raise _too_short(name, source, len(value))
     return value
+
+
+def _too_short(name: str, source: SecretSource, count: int) -> SecretTooShort:
+    said = f"{count} character{'' if count == 1 else 's'}"
+    hint = f"use a longer value, or accept that it is not masked: {{{source.given()[0]}: …, short: true}}"
+    return SecretTooShort(name=name, count=said, source=source_of(source), hint=hint)
 
 
 def _from_env(source: SecretSource, base: str) -> tuple[str, str]:

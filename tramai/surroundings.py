@@ -29,6 +29,8 @@ def _secrets(scene: Scene, base: str) -> Iterator[Problem]:
             message = f"secret `{name}` is not set here ({secret.source_of(source)})"
             hint = "a run needs it; set it before you start one"
             yield scene.problem("TRM391", message, ("secrets", name), hint=hint, key=True, severity="warning")
+        for code, message, hint in secret.advice(name, source, base=base):
+            yield scene.problem(code, message, ("secrets", name), hint=hint, key=True, severity="warning")
 
 
 def _functions(scene: Scene) -> Iterator[Problem]:

@@ -144,6 +144,21 @@ def test_an_env_file_gives_variables() -> None:
     assert _envfile.read(write(".env", text)) == {"A": "1", "B": "two # three", "C": "x\ny", "D": "four", "E": ""}
 
 
+def test_a_value_in_quotes_may_have_several_lines() -> None:
+    text = 'KEY="-----BEGIN-----\nab\\"c\n-----END-----" # note\nB=\'x\ny\'\nC="z" # note\n'
+    assert _envfile.read(write(".env", text)) == {"KEY": '-----BEGIN-----\nab"c\n-----END-----', "B": "x\ny", "C": "z"}
+    with pytest.raises(ConfigurationError, match=r"\.env:2 begins a value in quotes that has no end"):
+        _envfile.read(write(".env", 'A=1\nB="canary\nmore\n'))
+
+
+def test_an_env_file_stands_beside_the_configuration_and_a_flag_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    write("tramai.toml", 'env_file = ".env"\n')
+    Path("below").mkdir()
+    monkeypatch.chdir("below")
+    assert gather({}, {}).env_file == str(Path("..", ".env").resolve())
+    assert gather({"env_file": "other"}, {}).env_file is None, "it has been read when the flag was"
+
+
 def test_a_bad_line_of_an_env_file_is_named_but_never_shown() -> None:
     with pytest.raises(ConfigurationError) as caught:
         _envfile.read(write(".env", "A=1\nsecret-canary\n"))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from ..errors import ConfigurationError
 
 _ESCAPES = {"\\n": "\n", "\\t": "\t", '\\"': '"', "\\\\": "\\"}
 
 
 def read(path: str) -> dict[str, str]:
-    """The variables of a file: `NAME=value`, `export NAME=value`, quotes, `#` comments; nothing is expanded."""
+    """The variables of a file: `NAME=value`, `export NAME=value`, `#` comments; nothing is expanded.
+
+    A value in quotes may have several lines, and inside double quotes `\\n`, `\\t`, `\\"` and `\\\\`.
+    """
     try:
         with open(path, encoding="utf-8-sig") as file:
             lines = file.read().splitlines()
@@ -16,7 +21,8 @@ def read(path: str) -> dict[str, str]:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ConfigurationError(what=f"the env file {path} cannot be read: {reason}") from None
     found: dict[str, str] = {}
-    for number, line in enumerate(lines, 1):
+    rest = iter(enumerate(lines, 1))
+    for number, line in rest:
         text = line.strip()
         if not text or text.startswith("#"):
             continue
@@ -24,15 +30,26 @@ def read(path: str) -> dict[str, str]:
         if not equals or not name.strip().isidentifier():
             # The line may hold a secret, so it is named by its number and has no position: an excerpt would show it.
             raise ConfigurationError(what=f"{path}:{number} is not NAME=value", hint="write NAME=value, or # before it")
-        found[name.strip()] = _unquote(value.strip())
+        value = value.strip()
+        while _open(value):
+            following = next(rest, None)
+            if following is None:
+                raise ConfigurationError(what=f"{path}:{number} begins a value in quotes that has no end")
+            value += "\n" + following[1]
+        found[name.strip()] = _unquote(value.rstrip())
     return found
 
 
-def _unquote(value: str) -> str:
-    if len(value) >= 2 and value[0] == value[-1] == "'":
-        return value[1:-1]
-    if len(value) >= 2 and value[0] == value[-1] == '"':
-        import re
+def _open(value: str) -> bool:
+    """Whether a value in quotes goes on in the next line."""
+    if value[:1] == "'":
+        return "'" not in value[1:]
+    return value[:1] == '"' and re.fullmatch(r'"(?:[^"\\]|\\.)*', value, re.DOTALL) is not None
 
-        return re.sub(r'\\[nt"\\]', lambda found: _ESCAPES[found[0]], value[1:-1])
+
+def _unquote(value: str) -> str:
+    if found := re.fullmatch(r"'([^']*)'(\s+#.*)?", value, re.DOTALL):
+        return found[1]
+    if found := re.fullmatch(r'"((?:[^"\\]|\\.)*)"(\s+#.*)?', value, re.DOTALL):
+        return re.sub(r'\\[nt"\\]', lambda escape: _ESCAPES[escape[0]], found[1])
     return value.split(" #")[0].rstrip()

@@ -48,15 +48,27 @@ class Session:
             hint = "cd to a folder that is there, or name one with -C DIR"
             raise ConfigurationError(what="the folder we are in has been removed", hint=hint)
         if self.flags.get("env_file"):
-            from . import _envfile
-
-            for name, value in _envfile.read(self.flags["env_file"]).items():
-                os.environ.setdefault(name, value)
+            self._take_variables(self.flags["env_file"])
 
     @functools.cached_property
     def settings(self) -> Settings:
         """Flags, environment and configuration files together."""
         return gather(self.flags)
+
+    def variables(self) -> None:
+        """Take the variables of the file that the configuration names, for a command that looks at secrets."""
+        file = self.settings.env_file
+        if file is not None and os.path.exists(file):
+            self._take_variables(file)
+
+    def _take_variables(self, file: str) -> None:
+        from ..secret import open_to_others
+        from . import _envfile
+
+        for name, value in _envfile.read(file).items():
+            os.environ.setdefault(name, value)
+        if (said := open_to_others(file)) is not None:
+            self.note(said)
 
     @functools.cached_property
     def out(self) -> Terminal:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import ConfigurationError, Position, UsageError
 
-KEYS = ("store", "wait", "lease", "progress", "color", "retention")
+KEYS = ("store", "wait", "lease", "progress", "color", "retention", "env_file")
 CHOICES = {"progress": ("auto", "live", "plain", "none"), "color": ("auto", "always", "never")}
 DEFAULTS = {"wait": "60s", "lease": "30s", "progress": "auto", "color": "auto"}
 PROJECT = "tramai.toml"
@@ -58,12 +58,18 @@ class Settings:
         """Seconds that a run is kept after its end; None when nobody said."""
         return self.seconds("retention") if self._values.get("retention") else None
 
+    @property
+    def env_file(self) -> str | None:
+        """The file of variables that the configuration names; it need not be there."""
+        return self._values.get("env_file") if self._origins.get("env_file") != "--env-file" else None
+
     def described(self) -> list[str]:
         """Every setting with its value and origin, for people."""
         from ..stores import shown
 
         found = [f"store {shown(self.store)} ({self._origins.get('store', 'default')})"]
-        return found + [f"{key} {self._values[key]} ({self._origins[key]})" for key in DEFAULTS]
+        named = (*DEFAULTS, "env_file") if self.env_file is not None else tuple(DEFAULTS)
+        return found + [f"{key} {self._values[key]} ({self._origins[key]})" for key in named]
 
     @property
     def store(self) -> str:
@@ -94,7 +100,7 @@ def gather(flags: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Set
         if env.get(f"TRAMAI_{key.upper()}"):
             values[key], origins[key] = env[f"TRAMAI_{key.upper()}"], f"TRAMAI_{key.upper()}"
         if flags.get(key) is not None:
-            values[key], origins[key] = str(flags[key]), f"--{key}"
+            values[key], origins[key] = str(flags[key]), f"--{key.replace('_', '-')}"
     for key, allowed in CHOICES.items():
         if values[key] not in allowed:
             raise UsageError(what=f"{origins[key]}: '{values[key]}' is not one of {', '.join(allowed)}")
@@ -169,7 +175,7 @@ def _take(
             _refuse(file, key, f"'{key}' in {_near(file)} must be one of {', '.join(CHOICES[key])}", None)
         if key in ("wait", "lease", "retention"):
             _check_duration(file, key, value)
-        values[key] = _beside(file, value) if key == "store" else value
+        values[key] = _placed(file, key, value)
         origins[key] = f"{_near(file)}: {key}"
 
 
@@ -205,6 +211,12 @@ def _check_duration(file: str, key: str, value: str) -> None:
         parse(value)
     except ValueError as error:
         _refuse(file, key, f"'{key}' in {_near(file)}: {error}", None)
+
+
+def _placed(file: str, key: str, value: str) -> str:
+    if key == "env_file":
+        return os.path.join(os.path.dirname(file), os.path.expanduser(value))
+    return _beside(file, value) if key == "store" else value
 
 
 def _beside(file: str, url: str) -> str:

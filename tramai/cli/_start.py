@@ -207,6 +207,7 @@ def _names(plan: Plan | None) -> tuple[str, ...]:
 
 
 def _options(session: Session, request: Request, signals: Signals) -> engine.Options:
+    session.variables()
     settings = session.settings
     lease = settings.seconds("lease")
     if lease <= 0:
@@ -227,6 +228,7 @@ def _options(session: Session, request: Request, signals: Signals) -> engine.Opt
         interrupt=signals.interrupt,
         hurry=signals.hurry,
         diagnostics=session.diagnose,
+        warn=session.note,
         servers=settings.servers,
         http=settings.http,
     )

@@ -28,6 +28,7 @@ def command(session: Session, run: str, comment: str | None) -> int:
 
     store = session.looking()
     run_id = session.run_id = _select.find(store, run)
+    session.variables()
     options = engine.Options(
         logs=session.logs(),
         diagnostics=session.diagnose,

@@ -49,6 +49,7 @@ def show(session: Session, file: str, pairs: tuple[str, ...], inputs_file: str |
     from . import _given, _load
 
     made = _load.plan_of(session, file)
+    session.variables()
     bound = _bind(made, _given.gather(pairs, inputs_file))
     planned = _planned(made, bound, file)
     if session.json:

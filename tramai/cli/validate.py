@@ -58,6 +58,7 @@ def command(
     form = _form(session, form, fix=fix, show_diff=show_diff, paths=paths)
     from . import _paths
 
+    session.variables()
     shown = _buffer() if output is not None else session.out
     checks = [_Check(session, path, shown if form == "text" else None) for path in _paths.files(paths, tests=True)]
     for one in checks:
