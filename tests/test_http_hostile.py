@@ -14,6 +14,7 @@ import pytest
 from .cases.servers import Server, answer
 from .cases.support import call, save, text_of
 from .cli.conftest import place
+from .http_servers import failure
 
 __all__ = ["place"]
 
@@ -121,6 +122,31 @@ def test_what_it_cannot_be_is_said_and_sent_nowhere(setting: str, kind: str, pla
     ended = call("run", "case.yaml")
     assert (ended.status, ended.error["type"], len(server.asked)) == (1, kind, 1)
     assert "\x1b" not in ended.error["message"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"query": {"q": "${{ inputs.x }}"}},
+        {"path": "/${{ inputs.x }}"},
+        {"headers": {"X-A": "${{ inputs.x }}"}},
+        {"method": "post", "body": "${{ inputs.x }}"},
+        {"method": "post", "form": {"f": ["${{ inputs.x }}"]}},
+        {"method": "post", "multipart": {"p": "${{ inputs.x }}"}},
+        {"method": "post", "multipart": {"p": {"text": "${{ inputs.x }}"}}},
+        {"method": "post", "multipart": {"p": {"file": "${{ inputs.x }}"}}},
+        {"method": "post", "json": 1, "idempotency_key": "${{ inputs.x }}"},
+        {"method": "post", "body_file": "${{ inputs.x }}"},
+        {"save_to": "${{ inputs.x }}"},
+        {"paginate": {"items": "${{ result.body }}", "next": "${{ {'a': inputs.x ~ result.page} }}"}},
+        {"paginate": {"items": "${{ result.body }}", "next": "${{ inputs.x ~ result.page }}"}},
+    ],
+)
+def test_half_of_a_surrogate_pair_is_told_wherever_it_comes(settings: dict[str, Any], tmp_path: Path) -> None:
+    whole = answer(200, b"[1]", content_type="application/json")
+    error = failure(whole, folder=tmp_path, scope={"inputs": {"x": "a\ud800"}}, **settings)
+    assert error.type in ("expression", "refused")
+    assert error.message.encode()
 
 
 @pytest.mark.parametrize("path", ["text", "json", "fail"])

@@ -59,6 +59,10 @@ def _rendered(where: str, source: Template, ctx: Context) -> str:
     text = ctx.text(source)
     if not text.strip() or "\0" in text:
         raise StepError("expression", f"{where} is {'empty' if not text.strip() else 'no path: it holds a NUL'}")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise StepError("expression", f"{where} is no path: it holds half of a surrogate pair") from None
     if not source.constant:
         before = source.text.partition("${{")[0]
         made = text[len(before) :]

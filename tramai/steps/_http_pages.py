@@ -66,6 +66,8 @@ def _next(value: Any, base: httpx.URL, number: int) -> httpx.URL | None:
 
 def _parameter(name: str, value: Any) -> str:
     if isinstance(value, str):
+        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise StepError("expression", f"paginate.next: {name} holds half of a surrogate pair")
         return value
     if isinstance(value, (list, dict)):
         raise StepError("expression", f"paginate.next: {name} is {_kind(value)}, not a text")

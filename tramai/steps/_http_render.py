@@ -81,6 +81,7 @@ def _pairs(field: str, values: Mapping[str, Value], ctx: Context) -> Iterator[tu
 
 def _text(where: str, value: Any) -> str:
     if isinstance(value, str):
+        _utf8(where, value)
         return value
     if value is None or isinstance(value, (list, dict)):
         what = "null" if value is None else "a map" if isinstance(value, dict) else "a list inside a list"
