@@ -121,7 +121,7 @@ def begin(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
 def end(run: Run, how: str) -> None:
     """Bring a run to its end in one of the ways, and see that it was that way."""
-    runner = run.start("5s" if how == "timeout" else None)
+    runner = run.start("6s" if how == "timeout" else None)
     assert len(run.left()) >= TREE_SIZE * len(run.verbs)
     status = {"timeout": 1, "cancel": 12, "ctrl-c": 130, "ctrl-c twice": 130, "term": 143, "kill": -9}[how]
     if how == "cancel":

@@ -209,7 +209,7 @@ def test_there_is_no_network_unless_it_is_given(ctx: Context) -> None:
 
 
 @needed
-def test_other_processes_are_neither_seen_nor_reached(ctx: Context, nap: str) -> None:
+def test_nobody_elses_process_is_seen_or_reached(ctx: Context, nap: str) -> None:
     other = subprocess.Popen(["sleep", nap])
     try:
         said = text(ctx, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '", sandbox=True)
