@@ -185,6 +185,14 @@ def test_a_program_that_the_sandbox_hides_is_told_before_it_is_started(ctx: Cont
     assert f"the folder {tmp_path}/tools cannot be seen" in fails(ctx, run="true", cwd="../tools", sandbox=True).message
 
 
+@needed
+def test_a_script_is_run_by_a_shell_that_is_seen(ctx: Context, tmp_path: Path) -> None:
+    own = tmp_path / "home" / "bin"
+    own.mkdir()
+    (own / "bash").symlink_to("/bin/sh")
+    assert text(ctx, 'echo "${BASH_VERSION:+bash}"', env={"PATH": f"{own}:/usr/bin:/bin"}, sandbox=True) == "bash"
+
+
 # The network, and other processes.
 
 

@@ -240,7 +240,9 @@ class Shell(Step, frozen=True, kw_only=True):
         if self.run_ is None:
             line = [ctx.text(item) for item in self.argv or ()]
             return line, {index: f"argv[{index}]" for index in range(len(line))}
-        front = shell(env.get("PATH", os.defpath))
+        path = env.get("PATH", os.defpath)
+        # A sandbox hides the home, and a bash that is installed there.
+        front = shell(f"/bin:/usr/bin:{path}" if self.sandbox else path)
         return [*front, self.run_], {len(front): "the script in `run`"}
 
     def _result(self, finished: Any) -> Json:
