@@ -78,6 +78,7 @@ def test_every_schema_is_one(name: str) -> None:
         (("store", "prune", "--older-than", "0s", "--status", "failed"), "store_pruning"),
         (("store", "copy", "--all", "--to", "sqlite:b.db"), "store_copy"),
         (("store", "move", "--all", "--to", "sqlite:b.db"), "store_move"),
+        (("schedule", "preview", "30 2 * * *", "--tz", "Europe/Rome"), "schedule_preview"),
         (("completion", "zsh"), "completion"),
         (("--version",), "version"),
         (("show", "nothing"), "error"),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from .. import event
-from . import _gate_documents, _store_documents
+from . import _gate_documents, _schedule_documents, _store_documents
 from ._diff_documents import Differences
 from ._gate_documents import QuestionView
 from ._plan_documents import Plan
@@ -336,5 +336,5 @@ Event = (
 DOCUMENTS = (
     Error, Validation, Digest, Detached, Runs, Run, Plan, Tests, Differences, Graph, Named, Explanation, Codes, Logs,
     LogLine, Cancelled, Resolved, Completion, Version, *_gate_documents.DOCUMENTS,
-    *_store_documents.DOCUMENTS,
+    *_store_documents.DOCUMENTS, *_schedule_documents.DOCUMENTS,
 )  # fmt: skip

@@ -44,6 +44,7 @@ SECTIONS = {
         "resolve": "Say what became of a step whose end was not seen.",
     },
     "Operate": {
+        "schedule": "Look at schedules: when runs start by themselves.",
         "store": "Look after a store: info, check, migrate, prune, copy, move.",
     },
     "Shell": {

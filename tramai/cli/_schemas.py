@@ -15,6 +15,7 @@ from . import (
     _gate_documents,
     _plan_documents,
     _problem_documents,
+    _schedule_documents,
     _store_documents,
     _test_documents,
 )
@@ -37,6 +38,7 @@ MODULES = (
     _diff_documents,
     _gate_documents,
     _store_documents,
+    _schedule_documents,
     _file_documents,
 )
 

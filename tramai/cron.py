@@ -1,0 +1,42 @@
+"""When a cron expression fires in a time zone, by the rules of Debian's cron, which the library keeps.
+
+A time that a clock change skips fires once, when the clocks have gone forward; one that comes twice fires the first
+time. An expression for every minute or every hour follows the hours that there are. When both the day of the month and
+the day of the week are restricted, either of them will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+_BEFORE = timedelta(hours=26)
+"""More than any clock change: from so long before, what comes after an instant is the same wherever it is asked for."""
+
+
+class Firing(NamedTuple):
+    """One time at which runs start: an aware datetime in the zone. `moved`: the time that was meant did not exist."""
+
+    at: datetime
+    moved: bool
+
+
+def firings(text: str, zone: ZoneInfo, after: datetime) -> Iterator[Firing]:
+    """Every firing after an instant, in order and each once. The expression must be readable (see `check.cron`)."""
+    from cronsim import CronSim
+
+    last = after.astimezone(UTC)
+    simulated = CronSim(text, (last - _BEFORE).astimezone(zone))
+    for found in simulated:
+        if found.astimezone(UTC) > last:
+            last = found.astimezone(UTC)
+            yield Firing(found, found.minute not in simulated.minutes or found.hour not in simulated.hours)
+
+
+def described(text: str) -> str:
+    """An expression in English: `At 02:30 on Monday through Friday`."""
+    from cronsim import CronSim
+
+    return str(CronSim(text, datetime(2026, 1, 1, tzinfo=UTC)).explain())
