@@ -141,10 +141,17 @@ def _named(key: Any, values: list[Any]) -> str | None:
     return f"write {key}: {{{name}: {entry}}}"
 
 
+_BACK = ("again", "retry", "redo", "back", "repeat", "restart", "revise")
+"""What people write for going back, without saying where to."""
+
+
 def form(pointer: tuple[Any, ...], value: Any) -> str | None:
     """How a text that does not have the right form could be written: an id is said to be a name."""
     if "expect_status" in pointer:
         return "write a status such as 200, or a class such as 2xx"
+    if pointer and pointer[-1] == "on_reject" and isinstance(value, str):
+        step = value if re.fullmatch("[a-z][a-z0-9_]*", value) and value not in _BACK else "draft"
+        return f"to go back to an earlier step, write on_reject: {{redo: {step}, max: 3}}"
     if not pointer or pointer[-1] != "id" or not isinstance(value, str):
         return None
     if "${{" in value:
