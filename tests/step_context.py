@@ -47,6 +47,7 @@ class StepContext:
         self.permits: tuple[Permits, ...] = ()
         self.servers: Mapping[str, Any] = {}
         self.http: Mapping[str, Any] = {}
+        self.cost_limited = False
         self.interrupt = Interrupt()
         self.hurry = Interrupt()
         self.hidden: tuple[bytes, ...] = ()
@@ -67,6 +68,9 @@ class StepContext:
 
     def now(self) -> float:
         return self._now
+
+    async def account(self, name: str) -> Any:
+        return None
 
     async def once(self, make: Callable[[], Any]) -> Any:
         return make()

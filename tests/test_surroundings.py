@@ -95,6 +95,11 @@ def test_a_file_of_secrets_that_others_may_read_is_told(mode: int, wanted: int, 
     assert found == [told] * wanted
 
 
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-tests")
+
+
 def test_an_extra_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ask = "{{id: {}, ai: {{model: 'openai:gpt-5', prompt: x}}}}"
     text = f"steps:\n  - {ask.format('a')}\n  - {ask.format('b')}\n"
@@ -128,3 +133,21 @@ def test_an_agent_that_is_not_installed_is_told_with_how_to_install_it(
     (tmp_path / "codex").write_text("#!/bin/sh\n")
     (tmp_path / "codex").chmod(0o755)
     assert around(tmp_path, "steps:\n" + wrong) == []
+
+
+def test_a_model_without_a_key_is_a_warning_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    ask = "{{id: {}, ai: {{model: 'openai:gpt-5', prompt: x}}}}"
+    (said,) = around(tmp_path, f"steps:\n  - {ask.format('a')}\n  - {ask.format('b')}\n")
+    assert said.startswith("TRM620")
+    assert "OPENAI_API_KEY is not set" in said
+
+
+def test_a_provider_of_the_configuration_is_known(tmp_path: Path) -> None:
+    text = "steps:\n  - {id: a, ai: {model: 'local:smollm', prompt: x}}\n"
+    (said,) = around(tmp_path, text)
+    assert said.startswith("TRM621")
+    assert "[providers.local]" in said
+    made = workflow.load(str(tmp_path / "flow.yaml"))
+    given = {"local": {"kind": "openai", "base_url": "http://127.0.0.1:8080/v1"}}
+    assert surroundings.problems(made, providers=given) == ()

@@ -18,6 +18,7 @@ from .target import Target
 if TYPE_CHECKING:
     from .asking import Decision, Question
     from .host import StoreHost
+    from .provider import Account
     from .redact import Stream
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ class StepContext:
         own = host.plan.workflow.permits
         self.permits: tuple[Permits, ...] = host.bounds if own is None else (*host.bounds, own)
         self.hurry = host.hurry
+        self.cost_limited = host.meter.limits_cost
         self.hidden = host.redactor.hidden
         self._maskers: dict[str, Stream] = {}
         """What is shown of each stream: a value may come in pieces."""
@@ -82,6 +84,15 @@ class StepContext:
     def now(self) -> float:
         """Wall time."""
         return self._host.clock.now()
+
+    async def account(self, name: str) -> Account | None:
+        """By `[providers.NAME]` of the configuration."""
+        data = self._host.providers.get(name)
+        if data is None:
+            return None
+        from . import accounts
+
+        return await self.blocking(lambda: accounts.account(name, data, base=self.cwd))
 
     async def once(self, make: Callable[[], Json]) -> Any:
         """Journaled at the first evaluation."""

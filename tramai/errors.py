@@ -203,6 +203,20 @@ class ExtraMissing(TramaiError):
     exit_status = 3
 
 
+class KeyMissing(TramaiError):
+    """the model provider '{name}' has no key: {what}"""
+
+    code = "TRM620"
+    exit_status = 6
+
+
+class ProviderUnknown(TramaiError):
+    """there is no model provider '{name}'"""
+
+    code = "TRM621"
+    exit_status = 3
+
+
 class DefinitionChanged(TramaiError):
     """the definition of run {run_id} has changed since it started"""
 

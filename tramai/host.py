@@ -61,6 +61,7 @@ class StoreHost(Bookkeeper):
         bounds: tuple[Permits, ...],
         servers: Mapping[str, Any],
         http: Mapping[str, Any],
+        providers: Mapping[str, Any],
     ) -> None:
         super().__init__(
             plan, run, journal, clock, interrupt, audience, redactor, logs, looped=isinstance(driver, Loop)
@@ -80,6 +81,7 @@ class StoreHost(Bookkeeper):
         """The permits of the workflows that call this one."""
         self.servers = servers
         self.http = http
+        self.providers = providers
         self._called: dict[int, Plan] = {}
         self.limit = plan.workflow.limits.max_parallel_branches
         self.is_closing = False

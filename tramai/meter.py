@@ -49,6 +49,12 @@ class Meter:
         used, counted = self.used(), self._counted
         return used[0] - counted[0], used[1] - counted[1], used[2] - counted[2]
 
+    @property
+    def limits_cost(self) -> bool:
+        """Whether this run, or one that called it, may cost no more than it is allowed."""
+        own = self._limits.max_cost_usd is not None
+        return own or (self._outer is not None and self._outer.limits_cost)
+
     def attempting(self, path: str, usage: Usage | None) -> None:
         """What an attempt has used so far; None when it is over, and the journal says it."""
         if usage is None:

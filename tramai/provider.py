@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
@@ -122,6 +123,10 @@ SERVICES = tuple(KEYS)
 COMMON = SERVICES[:11]
 """Those that are named to people who wrote none of them."""
 _SERVICE = "tramai.providers._service"
+
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+"""What a service of the configuration may be called."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -34,6 +34,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     and the interrupt: a test's waits for nothing. `answer`, a `deciding.Answer`, is asked when only gates are open.
     `warn` is called with a sentence for what speaks against a secret as it is: too short, or readable by others.
     `servers` are MCP servers by name, each as a workflow file would give it; `http` is what holds for all requests.
+    `providers` are model services by name, as `accounts.Entry` has them.
     """
 
     wait: float = 60.0
@@ -53,6 +54,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     answer: Any = None
     servers: Mapping[str, Any] | None = None
     http: Mapping[str, Any] | None = None
+    providers: Mapping[str, Any] | None = None
     order: Any = None
     """The `calling.Order` of the run that calls this one."""
 

@@ -14,6 +14,7 @@ from .interrupt import Interrupt
 if TYPE_CHECKING:
     from .asking import Decision, Question
     from .permits import Permits
+    from .provider import Account
     from .step import Block, Outcome, Replay, Usage
     from .target import Target
 
@@ -43,6 +44,8 @@ class Context(Protocol):
     """MCP servers of the configuration, by name: each as a workflow file would give it."""
     http: Mapping[str, Any]
     """`[http]` of the configuration: how requests leave this machine."""
+    cost_limited: bool
+    """The run, or one that called it, may cost no more than it is allowed."""
     interrupt: Interrupt
     hidden: tuple[bytes, ...]
     """Values that must not reach a log file."""
@@ -77,6 +80,10 @@ class Context(Protocol):
 
     def now(self) -> float:
         """Wall time, epoch seconds, from the run's clock."""
+        ...
+
+    async def account(self, name: str) -> Account | None:
+        """What the configuration says about a model service, its key fetched; StepError where that is not to be had."""
         ...
 
     async def once(self, make: Callable[[], Json]) -> Any:

@@ -286,6 +286,7 @@ class Session:
             bounds=order.permits if order is not None else (),
             servers=self.options.servers or {},
             http=self.options.http or {},
+            providers=self.options.providers or {},
         )
 
     def _names(self) -> dict[str, Any]:

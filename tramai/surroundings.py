@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from . import provider, secret
+from . import accounts, provider, secret
 from .check.scene import Entry, Scene
 from .definition import Workflow
 from .errors import Problem
 
 
-def problems(workflow: Workflow, *, base: str | None = None) -> tuple[Problem, ...]:
+def problems(
+    workflow: Workflow, *, base: str | None = None, providers: Mapping[str, Any] | None = None
+) -> tuple[Problem, ...]:
     """What is missing on this machine, in order of the file. No code of the workflow is run, no secret is read.
 
-    `base`: the folder in which a run would be started, to which files of secrets are relative.
+    `base`: the folder in which a run would be started, to which files of secrets are relative. `providers`: the model
+    services of the configuration.
     """
     scene = Scene(workflow)
     where = base or os.getcwd()
     found = [*_secrets(scene, where), *_functions(scene), *_extras(scene), *_agents(scene, where), *_sandboxes(scene)]
+    found += _models(scene, providers or {}, where)
     return tuple(sorted(found, key=Problem.sort_key))
 
 
@@ -130,6 +135,17 @@ def _extras(scene: Scene) -> Iterator[Problem]:
             message = f"the model provider `{service}` needs the extra `ai`, which is not installed here"
             hint = "pip install 'tramai[ai]'"
             yield scene.problem("TRM392", message, _at(entry, "model"), hint=hint, severity="warning")
+
+
+def _models(scene: Scene, providers: Mapping[str, Any], base: str) -> Iterator[Problem]:
+    told: set[str] = set()
+    for node, model in accounts.models(entry.node for entry in scene.running):
+        service = model.partition(":")[0]
+        lack = accounts.lack(model, providers, base=base) if service not in told else None
+        if lack is not None:
+            told.add(service)
+            at = (*node.at, node.verb, "model")
+            yield scene.problem(lack.code, lack.message, at, hint=lack.hint, severity="warning")
 
 
 def _agents(scene: Scene, base: str) -> Iterator[Problem]:

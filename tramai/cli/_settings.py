@@ -15,7 +15,8 @@ DEFAULTS = {"wait": "60s", "lease": "30s", "progress": "auto", "color": "auto"}
 PROJECT = "tramai.toml"
 SERVERS = "mcp_servers"
 HTTP = "http"
-TABLES = (SERVERS, HTTP)
+PROVIDERS = "providers"
+TABLES = (SERVERS, HTTP, PROVIDERS)
 
 
 class Settings:
@@ -35,6 +36,8 @@ class Settings:
         """MCP servers by name."""
         self.http = tables[HTTP]
         """How requests leave this machine."""
+        self.providers = tables[PROVIDERS]
+        """Model services by name."""
 
     def text(self, key: str) -> str:
         """The value as written."""
@@ -165,7 +168,8 @@ def _take(
 ) -> None:
     for key, value in data.items():
         if key in TABLES:
-            tables[key].update((_servers if key == SERVERS else _http)(file, value))
+            read = {SERVERS: _servers, HTTP: _http, PROVIDERS: _providers}[key]
+            tables[key].update(read(file, value))
             continue
         if key not in KEYS:
             _refuse(file, key, f"unknown key '{key}' in {_near(file)}", _suggest(key))
@@ -188,6 +192,19 @@ def _servers(file: str, data: Any) -> dict[str, Any]:
         found = wrong(name, server)
         if found is not None:
             _refuse(file, f"{SERVERS}.{name}", f"MCP server '{name}' in {_near(file)}: {found[0]}", found[1])
+    return data  # type: ignore[no-any-return]
+
+
+def _providers(file: str, data: Any) -> dict[str, Any]:
+    from ..accounts import wrong
+
+    if not isinstance(data, dict):
+        _refuse(file, PROVIDERS, f"'{PROVIDERS}' in {_near(file)} must be a table", f"write [{PROVIDERS}.NAME]")
+    for name, given in data.items():
+        found = wrong(name, given)
+        if found is not None:
+            what = f"model provider '{name}' in {_near(file)}: {found[0]}"
+            _refuse(file, f"{PROVIDERS}.{name}", what, found[1])
     return data  # type: ignore[no-any-return]
 
 

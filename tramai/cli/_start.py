@@ -57,6 +57,10 @@ def run(session: Session, request: Request) -> int:
     answers = _people.answers(session, request.approve, plan, store)
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:
+        if any(node.verb == "ai" for node in plan.workflow.steps):
+            from .. import accounts
+
+            accounts.require(plan.workflow.steps, options.providers or {}, base=os.getcwd())
         return engine.run(plan, bound, store=store, observers=observers, options=options)
 
     return _carry(session, request, plan, store, go, answers)
@@ -231,6 +235,7 @@ def _options(session: Session, request: Request, signals: Signals) -> engine.Opt
         warn=session.note,
         servers=settings.servers,
         http=settings.http,
+        providers=settings.providers,
     )
 
 

@@ -33,6 +33,7 @@ def command(session: Session, run: str, comment: str | None) -> int:
         logs=session.logs(),
         diagnostics=session.diagnose,
         servers=session.settings.servers,
+        providers=session.settings.providers,
         http=session.settings.http,
     )
     after = engine.cancel(run_id, store=store, by=me(), comment=comment, options=options)

@@ -133,7 +133,7 @@ class _Check:
         if found is not None:
             from .. import surroundings
 
-            more = (*workflow.advise(found), *surroundings.problems(found))
+            more = (*workflow.advise(found), *surroundings.problems(found, providers=self._session.settings.providers))
             self.problems = tuple(sorted((*self.problems, *more), key=lambda problem: problem.sort_key()))
         if self._out is not None:
             self._tell()

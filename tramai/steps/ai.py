@@ -119,11 +119,11 @@ class Ai(Step, frozen=True, kw_only=True):
             service, _ = provider.split(self.model.text.strip())
         except ValueError as error:
             return (Finding(("model",), "TRM330", f"`{self.model.text[:80]}` is no model", str(error)),)
-        known = (*kinds.names("providers"), *provider.SERVICES)
-        if service in known:
-            return ()
-        near = suggest(service, known)
-        hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
+        built_in = kinds.names("providers")
+        near = suggest(service, (*built_in, *provider.SERVICES))
+        if service in (*built_in, *provider.SERVICES) or (near is None and provider.NAME.fullmatch(service)):
+            return ()  # the configuration may have a service of this name
+        hint = f"did you mean {near}?" if near else f"there are {', '.join((*built_in, *provider.COMMON))}"
         return (Finding(("model",), "TRM331", f"there is no model provider `{service[:80]}`", hint),)
 
     def attached(self) -> tuple[tuple[Pointer, PromptFile], ...]:
@@ -153,10 +153,14 @@ class Ai(Step, frozen=True, kw_only=True):
             schema=self.schema,
             temperature=self.temperature,
             max_output_tokens=self.max_output_tokens,
+            # Data is for the steps that follow, and nothing to watch.
+            on_text=None if self.schema is not None else lambda text: ctx.output("model", text),
+            priced=ctx.cost_limited,
         )
         if not question.prompt.strip():
             raise StepError("expression", "the prompt is empty")
-        asked = provider.find(service)
+        account = await ctx.account(service)
+        asked = provider.find(service) if account is None else provider.find(service, account)
         if not self.tools:
             return await Talk(asked, model, question, self.reask, ctx, watch=watch).run()
         from ._ai_calls import Desk
