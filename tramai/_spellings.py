@@ -10,6 +10,8 @@ from urllib.parse import quote, quote_plus
 
 _SAFE = ("", "/", "!$&'()*+,;=:@/", "!$&'()*+,;=:@/?", "!*'()", "!#$&'()*+,/:;=?@")
 """What the quoting of URLs leaves as it is: everything, parts of paths, paths, queries, and JavaScript's two ways."""
+_TELLING = 8
+"""Characters of hex or base64 that are found elsewhere by chance only once in many millions."""
 _HTML = ({"<": "&lt;", ">": "&gt;"}, {'"': "&quot;", "'": "&#x27;"}, {'"': "&#34;", "'": "&#39;"})
 
 
@@ -18,7 +20,8 @@ def of(values: Iterable[str], shortest: int) -> tuple[str, ...]:
     found: set[str] = set()
     for part in {part for value in values for part in (value, *(line.strip() for line in value.splitlines()))}:
         if len(part) >= shortest:
-            plain = {part, *_urls(part), *_shells(part), *_markup(part), *_bytes(part)}
+            plain = {part, *_urls(part), *_shells(part), *_markup(part)}
+            plain.update(one for one in _bytes(part) if len(one) >= _TELLING)
             found |= plain
             found.update(spelled for text in plain for spelled in _json(text))
     return tuple(sorted((text for text in found if len(text) >= shortest), key=lambda text: (-len(text), text)))
