@@ -7,9 +7,8 @@ import sys
 from functools import lru_cache
 from typing import Any
 
-from . import contract, schema
+from . import schema
 from ._nodes import Mapping, Node, Scalar
-from ._strict import receive
 from .document import Document
 from .errors import PluginUnusable
 from .schema import Schema
@@ -26,6 +25,8 @@ def schema_of(source: Document) -> Schema:
 
 def settings_schema(name: str, kind: type[Step]) -> tuple[str, dict[str, Schema]]:
     """The schema of the `with` of a plugin: the name of its definition, and all definitions that it needs."""
+    from . import contract
+    from ._strict import receive
     from .steps._plugin_kind import described
 
     found = described(kind)
