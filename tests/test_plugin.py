@@ -18,7 +18,7 @@ from tramai.errors import PluginUnusable
 from tramai.formatting import convert_document
 from tramai.step import Replay, StepError
 from tramai.steps import _plugin_kind
-from tramai.steps._plugin_failure import translated
+from tramai.translating import translated
 from tramai.stores.memory import Memory
 
 from .plugin_install import HERE, environment, installed, tramai

@@ -87,7 +87,7 @@ def test_a_store_that_cannot_be_loaded_is_3_and_named(folder: Path) -> None:
     (folder / "dict_store.py").write_text("import nothing_of_that_name\n")
     found = python(folder, "-m", "tramai", "list", "--store", "dict:x")
     assert found.returncode == 3
-    assert "the store dict: of dict_store:Dict cannot be loaded: ModuleNotFoundError" in found.stderr
+    assert "the store `dict` of the package dict-store 1 cannot be loaded: ModuleNotFoundError" in found.stderr
     assert "Traceback" not in found.stderr
 
 

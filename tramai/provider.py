@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from . import kinds
+from .errors import PluginUnusable
 from .step import StepError, Usage
 
 
@@ -155,6 +156,45 @@ def split(model: str) -> tuple[str, str]:
     return service, name.strip()
 
 
+class _Foreign:
+    """A model service of another package: whatever it raises is a failure of the step."""
+
+    def __init__(self, name: str, kind: Any) -> None:
+        from .translating import translated
+
+        self._name = name
+        with translated(name):
+            self._service = kind()
+
+    async def ask(self, question: Question) -> Answer:
+        """Ask it once."""
+        from .translating import translated
+
+        with translated(self._name):
+            answer = await self._service.ask(question)
+        if not isinstance(answer, Answer):
+            what = f"the model provider {self._name} gave {type(answer).__name__} in the place of an Answer"
+            raise StepError("plugin.TypeError", what)
+        return answer
+
+
+def added(service: str) -> Any | None:
+    """The class of a model service that an installed package brings: None for ours, and for one that nobody brings.
+
+    PluginUnusable when it cannot be loaded or asked, or when two packages bring it.
+    """
+    if service in SERVICES or service in kinds.names("providers"):
+        return None
+    try:
+        found = kinds.plugin("providers", service)
+    except KeyError:
+        return None
+    kind = found.load()
+    if not callable(getattr(kind, "ask", None)):
+        raise found.unusable("has no method `ask`")
+    return kind
+
+
 def find(service: str, account: Account | None = None) -> Provider:
     """A model service by the first part of a model's name; `account` is what the configuration says about that name.
 
@@ -168,5 +208,17 @@ def find(service: str, account: Account | None = None) -> Provider:
     if account is not None or service in KEYS:
         # By name: providers stand above this module, and few runs need one.
         return importlib.import_module(_SERVICE).Service(service, account)  # type: ignore[no-any-return]
-    hint = f"there are {', '.join((*kinds.names('providers'), *COMMON))}; others are given in tramai.toml"
+    try:
+        kind = added(service)
+    except PluginUnusable as error:
+        raise StepError("refused", error.message, hint=error.hint) from error
+    if kind is not None:
+        return _Foreign(service, kind)
+    hint = f"there are {', '.join(names())}; others are given in tramai.toml"
     raise StepError("refused", f"there is no model provider '{service}'", hint=hint)
+
+
+def names() -> tuple[str, ...]:
+    """The model services that are named to people: ours, the best known of the extra, those of installed packages."""
+    ours = (*kinds.names("providers"), *COMMON)
+    return (*ours, *sorted({one.name for one in kinds.added("providers")} - {*ours, *SERVICES}))

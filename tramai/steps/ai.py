@@ -10,7 +10,7 @@ from msgspec import Meta, structs
 from .. import kinds, provider
 from ..attached import PromptFile
 from ..codec import Json
-from ..errors import Pointer
+from ..errors import PluginUnusable, Pointer
 from ..expression import Prompt, Text, suggest
 from ..provider import Question
 from ..running import Context, Known
@@ -119,11 +119,17 @@ class Ai(Step, frozen=True, kw_only=True):
             service, _ = provider.split(self.model.text.strip())
         except ValueError as error:
             return (Finding(("model",), "TRM330", f"`{self.model.text[:80]}` is no model", str(error)),)
-        built_in = kinds.names("providers")
-        near = suggest(service, (*built_in, *provider.SERVICES))
-        if service in (*built_in, *provider.SERVICES) or (near is None and provider.NAME.fullmatch(service)):
+        if service in (*kinds.names("providers"), *provider.SERVICES):
+            return ()
+        try:
+            if provider.added(service) is not None:
+                return ()
+        except PluginUnusable as error:
+            return (Finding(("model",), error.code, error.message, error.hint),)
+        near = suggest(service, (*provider.names(), *provider.SERVICES))
+        if near is None and provider.NAME.fullmatch(service):
             return ()  # the configuration may have a service of this name
-        hint = f"did you mean {near}?" if near else f"there are {', '.join((*built_in, *provider.COMMON))}"
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(provider.names())}"
         return (Finding(("model",), "TRM331", f"there is no model provider `{service[:80]}`", hint),)
 
     def attached(self) -> tuple[tuple[Pointer, PromptFile], ...]:

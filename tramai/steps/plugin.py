@@ -137,7 +137,7 @@ class Plugin(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
 
             error = missing(self)
             raise StepError("plugin.NotInstalled", error.message, hint=error.hint)
-        from ._plugin_failure import translated
+        from ..translating import translated
 
         with translated(self.name):
             outcome = await inner.run(ctx)

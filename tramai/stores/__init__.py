@@ -11,8 +11,6 @@ from ..store import Store
 
 _SCHEMES = {"postgresql": "postgres"}
 """Schemes that are not the name of their kind."""
-GROUP = "tramai.stores"
-"""The entry points by which a package adds a store: the name is the scheme, the object its class."""
 
 
 def open_store(url: str, *, create: bool = True) -> Store:
@@ -76,19 +74,16 @@ def _kind(url: str) -> tuple[Any, str, str | None]:
 
 def _elsewhere(url: str) -> Any:
     """The class of a scheme that is not ours: what an installed package has registered for it."""
-    from importlib.metadata import entry_points
-
     scheme, colon, _ = url.partition(":")
-    others = entry_points(group=GROUP)
-    found = [point for point in others if colon and point.name == scheme]
-    if not found:
-        known = ", ".join(f"{name}:" for name in sorted({*kinds.names("stores"), *others.names}))
-        raise ConfigurationError(what=f"no store goes by {shown(url)!r}", hint=f"known stores: {known}")
     try:
-        return found[0].load()
-    except Exception as error:  # whatever a foreign module raises when it is imported
-        what = f"the store {scheme}: of {found[0].value} cannot be loaded: {type(error).__name__}: {error}"
-        raise ConfigurationError(what=what, hint="is its package installed as a whole?") from error
+        if not colon:
+            raise KeyError(scheme)
+        return kinds.plugin("stores", scheme).load()
+    except KeyError:
+        others = {one.name for one in kinds.added("stores")}
+        known = ", ".join(f"{name}:" for name in sorted({*kinds.names("stores"), *others}))
+        what = f"no store goes by {shown(url)!r}"
+        raise ConfigurationError(what=what, hint=f"known stores: {known}") from None
 
 
 def shown(url: str) -> str:

@@ -1,4 +1,4 @@
-"""What a step type of another package raises, as a failure of the step."""
+"""What the code of another package raises, as a failure of the step that needs it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from ..error_types import ERROR_TYPES
-from ..errors import TramaiError
-from ..expression import ExpressionError
-from ..step import StepError
+from .error_types import ERROR_TYPES
+from .errors import TramaiError
+from .expression import ExpressionError
+from .step import StepError
 
 _OF_THE_RUN = ("TRM4", "TRM5")
 """Codes of errors about the run itself and its store, which are not for a step to fail by."""
