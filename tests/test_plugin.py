@@ -18,8 +18,8 @@ from tramai.errors import PluginUnusable
 from tramai.formatting import convert_document
 from tramai.step import Replay, StepError
 from tramai.steps import _plugin_kind
-from tramai.translating import translated
 from tramai.stores.memory import Memory
+from tramai.translating import translated
 
 from .plugin_install import HERE, environment, installed, tramai
 from .written import RUN, again, codes, ends, planned, ran

@@ -46,6 +46,8 @@ SECTIONS = {
     "Operate": {
         "schedule": "Look at schedules: when runs start by themselves.",
         "store": "Look after a store: info, check, migrate, prune, copy, move.",
+        "plugin": "Look at what installed packages bring: list.",
+        "doctor": "Look at whether this machine has what runs need.",
     },
     "Shell": {
         "completion": "Print the completion script of a shell.",

@@ -25,6 +25,28 @@ def step(verb: str) -> Reference | None:
     return _help(f"steps[].{verb}", verb, _step()[verb]) if verb in build.verbs() else None
 
 
+def plugin(name: str) -> Reference | None:
+    """The reference of a step type that an installed package brings; PluginUnusable when it cannot be used."""
+    from .. import guests
+    from ..steps import _plugin_kind
+    from . import _file_documents
+
+    try:
+        kind = _plugin_kind.load(name)
+    except KeyError:
+        return None
+    top, definitions = guests.settings_schema(name, kind)
+    settings = definitions[top]
+    return _file_documents.Reference(
+        name=name,
+        path=f"steps[].plugin (use: {name})",
+        description=settings.get("description"),
+        type="mapping",
+        keys=keys_of(settings),
+        replay=str(kind.default_replay),
+    )
+
+
 def verbs() -> dict[str, str]:
     """Every verb and what it does."""
     from .. import build

@@ -13,6 +13,7 @@ from . import (
     _documents,
     _file_documents,
     _gate_documents,
+    _machine_documents,
     _plan_documents,
     _problem_documents,
     _schedule_documents,
@@ -24,7 +25,7 @@ from ._encode import EVENTS
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Every document's JSON Schema, by the name before `.schema.json`."""
-    named = {_tag(kind): _schema(kind) for kind in (*_documents.DOCUMENTS, *_file_documents.DOCUMENTS)}
+    named = {_tag(kind): _schema(kind) for kind in _DOCUMENTS}
     named["events"] = _events_schema()
     made: dict[str, dict[str, Any]] = json.loads(json.dumps(named))  # defaults may be tuples
     return made
@@ -40,7 +41,11 @@ MODULES = (
     _store_documents,
     _schedule_documents,
     _file_documents,
+    _machine_documents,
 )
+
+
+_DOCUMENTS = (*_documents.DOCUMENTS, *_file_documents.DOCUMENTS, *_machine_documents.DOCUMENTS)
 
 
 def _struct(name: str) -> Any:

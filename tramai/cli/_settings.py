@@ -17,6 +17,7 @@ SERVERS = "mcp_servers"
 HTTP = "http"
 PROVIDERS = "providers"
 TABLES = (SERVERS, HTTP, PROVIDERS)
+OBSERVERS = "observers"
 
 
 class Settings:
@@ -28,16 +29,21 @@ class Settings:
         origins: Mapping[str, str],
         root: str,
         tables: Mapping[str, Mapping[str, Any]],
+        files: tuple[str, ...] = (),
     ) -> None:
         self._values = values
         self._origins = origins
         self.root = root
+        self.files = files
+        """The configuration files that were read; a later one wins."""
         self.servers = tables[SERVERS]
         """MCP servers by name."""
         self.http = tables[HTTP]
         """How requests leave this machine."""
         self.providers = tables[PROVIDERS]
         """Model services by name."""
+        self.observers = tables[OBSERVERS]
+        """Names of those who watch every run, each with the place that says so."""
 
     def text(self, key: str) -> str:
         """The value as written."""
@@ -94,11 +100,11 @@ class Settings:
 def gather(flags: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Settings:
     """Read all sources; ConfigurationError with the place for a key or value that means nothing."""
     values, origins = dict(DEFAULTS), dict.fromkeys(DEFAULTS, "default")
-    tables: dict[str, dict[str, Any]] = {name: {} for name in TABLES}
+    tables: dict[str, dict[str, Any]] = {name: {} for name in (*TABLES, OBSERVERS)}
     project = _project_file(os.getcwd())
-    for file in (_user_file(env), project):
-        if file is not None:
-            _take(_read(file), file, values, origins, tables)
+    files = tuple(file for file in (_user_file(env), project) if file is not None)
+    for file in files:
+        _take(_read(file), file, values, origins, tables)
     for key in KEYS:
         if env.get(f"TRAMAI_{key.upper()}"):
             values[key], origins[key] = env[f"TRAMAI_{key.upper()}"], f"TRAMAI_{key.upper()}"
@@ -107,7 +113,7 @@ def gather(flags: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Set
     for key, allowed in CHOICES.items():
         if values[key] not in allowed:
             raise UsageError(what=f"{origins[key]}: '{values[key]}' is not one of {', '.join(allowed)}")
-    return Settings(values, origins, os.path.dirname(project) if project else os.getcwd(), tables)
+    return Settings(values, origins, os.path.dirname(project) if project else os.getcwd(), tables, files)
 
 
 def _project_file(folder: str) -> str | None:
@@ -171,6 +177,9 @@ def _take(
             read = {SERVERS: _servers, HTTP: _http, PROVIDERS: _providers}[key]
             tables[key].update(read(file, value))
             continue
+        if key == OBSERVERS:
+            tables[key] = _observers(file, value)
+            continue
         if key not in KEYS:
             _refuse(file, key, f"unknown key '{key}' in {_near(file)}", _suggest(key))
         if not isinstance(value, str):
@@ -206,6 +215,13 @@ def _providers(file: str, data: Any) -> dict[str, Any]:
             what = f"model provider '{name}' in {_near(file)}: {found[0]}"
             _refuse(file, f"{PROVIDERS}.{name}", what, found[1])
     return data  # type: ignore[no-any-return]
+
+
+def _observers(file: str, data: Any) -> dict[str, Any]:
+    if not isinstance(data, list) or not all(isinstance(name, str) for name in data):
+        what = f"'{OBSERVERS}' in {_near(file)} must be a list of names"
+        _refuse(file, OBSERVERS, what, f'write {OBSERVERS} = ["name"]')
+    return dict.fromkeys(data, _key_place(file, OBSERVERS))
 
 
 def _http(file: str, data: Any) -> dict[str, Any]:
@@ -252,7 +268,7 @@ def _near(path: str) -> str:
 def _suggest(key: str) -> str:
     import difflib
 
-    known = (*KEYS, *TABLES)
+    known = (*KEYS, *TABLES, OBSERVERS)
     near = difflib.get_close_matches(key, known, n=1)
     return f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
 

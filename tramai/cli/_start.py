@@ -151,6 +151,7 @@ def _carry(
     from . import _ending
 
     tally = Tally()
+    watching = [*([answers] if answers is not None else []), *_watching(session)]
     with Signals() as signals:
         final = _Final(request, signals)
         views = render.choose(session, _names(plan), final)
@@ -161,7 +162,7 @@ def _carry(
         for line in session.settings.described() if session.verbose else ():
             session.note(line)
         try:
-            result = go(options, [tally, _Remember(session), *views, *([answers] if answers is not None else [])])
+            result = go(options, [tally, _Remember(session), *views, *watching])
             if tally.started is None:
                 for event in _untouched(store, result):
                     tally(event)
@@ -175,6 +176,15 @@ def _carry(
     if not session.json:
         _ending.show(session, finished, tally, plan, store)
     return finished.exit_status
+
+
+def _watching(session: Session) -> list[Any]:
+    """The observers that the settings name."""
+    if not session.settings.observers:
+        return []
+    from . import _observers
+
+    return _observers.made(session.settings.observers)
 
 
 class _Final:

@@ -22,7 +22,8 @@ def command(session: Session, name: str, step: str | None, only_path: bool) -> i
     """Print a JSON Schema: of workflow files (the default), or of a --json document.
 
     `schema step VERB` prints the reference of a verb for people: its keys, their
-    types, defaults and examples. `schema step` lists the verbs.
+    types, defaults and examples; of a step type of an installed package, those
+    of its `with`. `schema step` lists the verbs.
 
     NAME is the middle of a document's "schema" value: `run` for tramai.run/1.
     An unknown NAME lists all names. For an editor, the first line of a workflow:
@@ -63,13 +64,15 @@ def _reference(session: Session, asked: str | None) -> int:
     if asked is None:
         found = _reference.common()
     else:
-        known = _reference.step(asked)
+        known = _reference.step(asked) or _reference.plugin(asked)
         if known is None:
             import difflib
 
-            verbs = _reference.verbs()
-            near = difflib.get_close_matches(asked, verbs, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"verbs: {', '.join(verbs)}"
+            from .. import kinds
+
+            names = [*_reference.verbs(), *(one.name for one in kinds.added("steps"))]
+            near = difflib.get_close_matches(asked, names, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"verbs: {', '.join(names)}"
             raise NotFound(kind="verb", name=asked, hint=hint)
         found = known
     if session.json:

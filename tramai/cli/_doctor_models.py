@@ -1,0 +1,132 @@
+"""What `doctor` says of extras, model services and agents. Keys are named, their values never."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from ._machine_documents import HealthFinding
+
+EXTRAS = {
+    "ai": ("pydantic_ai", "pydantic-ai-slim"),
+    "mcp": ("mcp", "mcp"),
+    "postgres": ("psycopg", "psycopg"),
+    "keyring": ("keyring", "keyring"),
+}
+"""The module that an extra brings, and its package."""
+LISTS = {
+    "openai": "https://api.openai.com/v1/models",
+    "anthropic": "https://api.anthropic.com/v1/models",
+    "google": "https://generativelanguage.googleapis.com/v1beta/models",
+    "groq": "https://api.groq.com/openai/v1/models",
+    "mistral": "https://api.mistral.ai/v1/models",
+    "deepseek": "https://api.deepseek.com/models",
+    "openrouter": "https://openrouter.ai/api/v1/models",
+}
+"""Where a service lists its models."""
+MOVED = {"openai": ("OPENAI_BASE_URL", "/models"), "anthropic": ("ANTHROPIC_BASE_URL", "/v1/models")}
+"""The variables that move a service, for runs as well; and the path below the new address."""
+_SECONDS = 10.0
+
+
+def models(env: Mapping[str, str], *, check: bool) -> Iterator[HealthFinding]:
+    """The extras, and for each service whether there is a key; with `check`, what the service says of it."""
+    from .. import provider
+
+    for extra, (module, package) in EXTRAS.items():
+        yield _extra(extra, module, package)
+    yield _of("demo", "ok", "built in: offline, for examples and tests")
+    for service, names in provider.KEYS.items():
+        given = [name for name in names if env.get(name)]
+        if given and check and service in LISTS:
+            yield _asked(service, given[0], env)
+        elif given:
+            yield _of(service, "ok", f"{given[0]} is set")
+        elif names and service in provider.COMMON:
+            yield _of(service, "absent", f"{' or '.join(names)} is not set")
+
+
+def _of(name: str, state: str, text: str, hint: str | None = None) -> HealthFinding:
+    return HealthFinding(section="models", name=name, state=state, text=text, hint=hint)  # type: ignore[arg-type]
+
+
+def _extra(extra: str, module: str, package: str) -> HealthFinding:
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+
+    if find_spec(module) is None:
+        return _of(f"tramai[{extra}]", "absent", "not installed", f"pip install 'tramai[{extra}]'")
+    try:
+        return _of(f"tramai[{extra}]", "ok", f"{package} {version(package)}")
+    except PackageNotFoundError:
+        return _of(f"tramai[{extra}]", "ok", f"{module} can be imported")
+
+
+def _asked(service: str, key: str, env: Mapping[str, str]) -> HealthFinding:
+    """Ask for the list of models: it costs nothing, and tells whether the key is good."""
+    import httpx
+
+    variable, path = MOVED.get(service, ("", ""))
+    url = env[variable].rstrip("/") + path if env.get(variable) else LISTS[service]
+    headers = {"anthropic": {"x-api-key": env[key], "anthropic-version": "2023-06-01"}, "google": {}}
+    headers["google"] = {"x-goog-api-key": env[key]}
+    try:
+        answer = httpx.get(url, headers=headers.get(service, {"Authorization": f"Bearer {env[key]}"}), timeout=_SECONDS)
+        listed = answer.json() if answer.status_code == 200 else {}
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        return _of(service, "warning", f"{key} is set, and the service does not answer: {type(error).__name__}")
+    if answer.status_code in (401, 403):
+        return _of(service, "warning", f"{key} is set, and the service refuses it", "set a key that is good")
+    if answer.status_code != 200:
+        return _of(service, "warning", f"{key} is set, and the service answers with {answer.status_code}")
+    found = listed.get("data", listed.get("models")) if isinstance(listed, dict) else None
+    count = f", and {len(found)} models are listed" if isinstance(found, list) else ""
+    return _of(service, "ok", f"{key} is set and accepted{count}")
+
+
+def agents(*, check: bool) -> Iterator[HealthFinding]:
+    """Which agents are on PATH; with `check`, which version answers."""
+    import shutil
+
+    from .. import kinds
+
+    for name in ("claude", "codex", "hermes"):
+        path = shutil.which(name)
+        if path is None:
+            hint = getattr(kinds.find("steps", name), "install", None)
+            yield HealthFinding(section="agents", name=name, state="absent", text="not on PATH", hint=hint)
+            continue
+        if not check:
+            yield HealthFinding(section="agents", name=name, state="ok", text=path)
+            continue
+        version = _version(path)
+        if version is None:
+            text, hint = f"{path} does not tell its version", f"look: {name} --version"
+            yield HealthFinding(section="agents", name=name, state="warning", text=text, hint=hint)
+        else:
+            yield HealthFinding(section="agents", name=name, state="ok", text=f"{path}, {version}")
+
+
+def _version(path: str) -> str | None:
+    """The first line of `--version`; the whole group is ended when it takes too long."""
+    import signal
+    import subprocess
+
+    with subprocess.Popen(
+        [path, "--version"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as child:
+        try:
+            out, _ = child.communicate(timeout=_SECONDS)
+        except subprocess.TimeoutExpired:
+            out = b""
+        finally:
+            try:
+                os.killpg(child.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    lines = out.decode("utf-8", "replace").strip().splitlines()
+    return lines[0][:100] if lines and child.returncode == 0 else None
