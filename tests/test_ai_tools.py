@@ -25,7 +25,7 @@ from tramai.steps.ai import Ai
 from tramai.stores import open_store
 
 from .step_context import made, result_of, run
-from .test_mcp import SERVER, Context, alive
+from .test_mcp import SERVER, Context, Remote, alive
 
 pytest.importorskip("mcp", reason="the extra is not installed: pip install 'tramai[mcp]'")
 pytest.importorskip("httpx2", reason="mcp 2.0 or newer is not installed: pip install 'tramai[mcp]'")
@@ -48,6 +48,13 @@ def ctx(tmp_path: Path) -> Iterator[Context]:
     found = Context(tmp_path)
     yield found
     assert alive(found.run_id) == [], "a process is left"
+
+
+@pytest.fixture
+def remote() -> Iterator[Remote]:
+    found = Remote()
+    yield found
+    found.stop()
 
 
 def ai(*tools: str, how: tuple[str, ...] = (), env: dict[str, str] | None = None, **settings: Any) -> Ai:
@@ -220,6 +227,36 @@ def test_what_is_no_text_is_named(script: Install, ctx: Context) -> None:
     picture, data = service.turns
     assert picture.text == "two\n[image: it cannot be shown here]\n[resource: it cannot be shown here]"
     assert data.text == '{"a": [1, 2]}'
+
+
+def test_a_server_may_be_asked_over_http(script: Install, ctx: Context, remote: Remote) -> None:
+    ctx.scope = {"secrets": {"T": "tok"}}
+    headers = {"Authorization": "Bearer ${{ secrets.T }}"}
+    url = f"http://127.0.0.1:{remote.port}/mcp"
+    sets = [{"mcp": {"url": url, "allow_private": True, "headers": headers}, "tools": ["add", "boom"]}]
+    service = script(
+        wants(("add", {"a": 1, "b": 2}), ("add", {"a": "x"}), ("boom", {})),
+        wants(("add", {"a": 2, "b": 2})),
+        says("done"),
+    )
+    result = run(ai(sets=sets), ctx)
+    added, misfit, boom, again = service.turns
+    assert json.loads(added.text) == {"sum": 3}
+    assert (misfit.failed, boom.failed) == (True, True)
+    assert "boom" in boom.text
+    assert json.loads(again.text) == {"sum": 4}
+    assert {header for _, _, header in remote.seen} == {b"Bearer tok"}
+    assert [call["mcp"] for call in result["calls"]] == ["127.0.0.1"] * 4
+    remote.status = 401
+    script()
+    assert fails(ctx, ai(sets=sets)).type == "auth"
+
+
+def test_without_the_extra_nothing_is_started(script: Install, ctx: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    script()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    error = fails(ctx, ai("echo"))
+    assert (error.type, error.hint) == ("refused", "pip install 'tramai[mcp]'")
 
 
 def test_a_schema_is_met_after_the_tools(script: Install, ctx: Context) -> None:

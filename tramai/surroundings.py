@@ -10,7 +10,7 @@ from typing import Any
 from . import accounts, provider, secret
 from .check.scene import Entry, Scene
 from .definition import Workflow
-from .errors import Problem
+from .errors import Pointer, Problem
 
 
 def problems(
@@ -121,10 +121,11 @@ def _names(path: str) -> set[str] | None:
 def _extras(scene: Scene) -> Iterator[Problem]:
     told: set[str] = set()
     for entry in scene.running:
-        if entry.node.verb == "mcp" and "mcp" not in told and not (_installed("mcp") and _installed("httpx2")):
+        asked = _servers(entry)
+        if asked is not None and "mcp" not in told and not (_installed("mcp") and _installed("httpx2")):
             told.add("mcp")
-            message = "an mcp step needs the extra `mcp`, which is not installed here"
-            where = (*entry.node.at, "mcp")
+            message = f"{asked[0]} the extra `mcp`, which is not installed here"
+            where = asked[1]
             yield scene.problem("TRM392", message, where, hint="pip install 'tramai[mcp]'", severity="warning")
         model = getattr(entry.node.step, "model", None)
         if entry.node.verb != "ai" or model is None or "${{" in model.text:
@@ -146,6 +147,15 @@ def _models(scene: Scene, providers: Mapping[str, Any], base: str) -> Iterator[P
             told.add(service)
             at = (*node.at, node.verb, "model")
             yield scene.problem(lack.code, lack.message, at, hint=lack.hint, severity="warning")
+
+
+def _servers(entry: Entry) -> tuple[str, Pointer] | None:
+    """What asks an MCP server, and where."""
+    if entry.node.verb == "mcp":
+        return "an mcp step needs", (*entry.node.at, "mcp")
+    if any(one.mcp is not None for one in getattr(entry.node.step, "tools", ())):
+        return "tools of an MCP server need", _at(entry, "tools")
+    return None
 
 
 def _agents(scene: Scene, base: str) -> Iterator[Problem]:

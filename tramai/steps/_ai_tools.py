@@ -108,7 +108,7 @@ async def _served(one: Toolset, ctx: Context, stack: AsyncExitStack) -> list[Off
     from ._mcp_link import link_to, named, need_library
     from ._mcp_session import Session
 
-    need_library()
+    need_library("tools of an MCP server need")
     assert one.mcp is not None
     name = one.mcp if isinstance(one.mcp, str) else None
     server = named(one.mcp, ctx) if isinstance(one.mcp, str) else one.mcp

@@ -53,12 +53,12 @@ class Link(Protocol):
         ...
 
 
-def need_library() -> None:
+def need_library(asker: str = "an mcp step needs") -> None:
     """StepError, before anything is done, where the library is not installed. It is not loaded here."""
     from importlib.util import find_spec
 
     if find_spec("mcp") is None or find_spec("httpx2") is None:  # mcp 1.x comes without httpx2
-        what = "an mcp step needs the extra 'mcp' (the library mcp, 2.0 or newer)"
+        what = f"{asker} the extra 'mcp' (the library mcp, 2.0 or newer)"
         raise StepError("refused", what, hint="pip install 'tramai[mcp]'")
 
 
