@@ -3,6 +3,7 @@
 `[[status 429]]`, `[[wait 7]]` (with Retry-After), `[[say TEXT]]`, `[[tool NAME {…}]]`, `[[empty]]`, `[[truncated]]`,
 `[[refuse]]`, `[[malformed]]`, `[[sleep 2]]`, `[[drip]]`, `[[cut]]` (closes in the middle), `[[reset]]` (breaks off
 within a chunk), `[[late]]` (closes after the answer without the last word); else: an echo, or data for a schema.
+`[[first cut]]` and so on are for the first request alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,17 @@ class ModelService:
         self.url = url
         self.asked: list[tuple[dict[str, str], Any]] = []
         self.stop = threading.Event()
+        self._seen: set[str] = set()
+
+    def forget(self) -> None:
+        """The next request is the first again."""
+        self._seen.clear()
+
+    def now(self, prompt: str) -> str:
+        """The prompt as it counts this time."""
+        new = prompt not in self._seen
+        self._seen.add(prompt)
+        return re.sub(r"\[\[first (.*?)\]\]", lambda found: f"[[{found[1]}]]" if new else "", prompt)
 
     @property
     def env(self) -> dict[str, str]:
@@ -98,9 +110,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
         path = self.path.partition("?")[0]
-        self.server.service.asked.append((dict(self.headers), body))
+        self.server.service.asked.append(({name.lower(): value for name, value in self.headers.items()}, body))
         spoken = next(each for each in FORMATS if path.endswith(each.ends))
-        prompt = spoken.prompt(body)
+        prompt = self.server.service.now(spoken.prompt(body))
         if found := re.search(r"\[\[sleep ([\d.]+)\]\]", prompt):
             self.server.service.stop.wait(float(found[1]))
         if found := re.search(r"\[\[status (\d+)\]\]", prompt):

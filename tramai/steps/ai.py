@@ -137,8 +137,9 @@ class Ai(Step, frozen=True, kw_only=True):
         return _asks.attached(self.prompt_file)
 
     def note(self, result: Any) -> str | None:
-        """What it consumed."""
-        return _asks.note(result)
+        """What it consumed; a price that nobody knows is said."""
+        unknown = result["usage"].get("cost_usd") is None
+        return _asks.note(result) + (", price unknown" if unknown else "")
 
     async def run(self, ctx: Context) -> Outcome:
         """Ask, let it use its tools, and with a schema ask again until the answer fits."""
