@@ -224,13 +224,31 @@ def test_a_service_says_whether_the_key_is_good(tramai: Call, service: str, monk
     monkeypatch.setitem(_doctor_models.LISTS, "mistral", "http://127.0.0.1:1")
     result = tramai("doctor", "--check", "--json")
     found = findings(result, "models")
-    assert found["openai"] == ("ok", "OPENAI_API_KEY is set and accepted, and 2 models are listed")
+    assert found["openai"] == ("ok", "OPENAI_API_KEY is set, and the service answers with 2 models")
     assert found["anthropic"][0] == "ok"
-    assert found["groq"] == ("warning", "GROQ_API_KEY is set, and the service refuses it")
+    assert found["groq"] == ("warning", "GROQ_API_KEY is set, and the service refuses the key")
     assert found["mistral"] == ("warning", "MISTRAL_API_KEY is set, and the service does not answer: ConnectError")
     assert document(result)["checked"] is True
     assert result.exit_code == 0
     assert "5d1f" not in result.output
+
+
+def test_a_service_of_the_settings_is_looked_at_too(
+    tramai: Call, service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(
+        "tramai.toml",
+        f'[providers.lab]\nkind = "openai"\nbase_url = "{service}"\napi_key = {{env = "LAB_KEY"}}\n'
+        '[providers.poor]\nkind = "openai"\napi_key = {env = "NO_SUCH_KEY"}\n',
+    )
+    monkeypatch.setenv("LAB_KEY", CANARY)
+    found = findings(tramai("doctor", "--json"), "models")
+    assert found["lab"] == ("ok", "openai at 127.0.0.1")
+    assert found["poor"][0] == "warning"
+    assert "NO_SUCH_KEY" in found["poor"][1]
+    result = tramai("doctor", "--check", "--json")
+    assert findings(result, "models")["lab"] == ("ok", "openai at 127.0.0.1, and the service answers with 2 models")
+    assert CANARY not in result.output
 
 
 # MCP servers and plugins.

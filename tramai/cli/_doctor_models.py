@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ._machine_documents import HealthFinding
 
@@ -29,7 +30,7 @@ MOVED = {"openai": ("OPENAI_BASE_URL", "/models"), "anthropic": ("ANTHROPIC_BASE
 _SECONDS = 10.0
 
 
-def models(env: Mapping[str, str], *, check: bool) -> Iterator[HealthFinding]:
+def models(env: Mapping[str, str], configured: Mapping[str, Any], *, check: bool) -> Iterator[HealthFinding]:
     """The extras, and for each service whether there is a key; with `check`, what the service says of it."""
     from .. import provider
 
@@ -39,11 +40,38 @@ def models(env: Mapping[str, str], *, check: bool) -> Iterator[HealthFinding]:
     for service, names in provider.KEYS.items():
         given = [name for name in names if env.get(name)]
         if given and check and service in LISTS:
-            yield _asked(service, given[0], env)
+            variable, path = MOVED.get(service, ("", ""))
+            url = env[variable].rstrip("/") + path if env.get(variable) else LISTS[service]
+            yield _asked(service, f"{given[0]} is set", service, url, env[given[0]])
         elif given:
             yield _of(service, "ok", f"{given[0]} is set")
         elif names and service in provider.COMMON:
             yield _of(service, "absent", f"{' or '.join(names)} is not set")
+    for name in configured:
+        yield _configured(name, configured, check=check)
+
+
+def _configured(name: str, configured: Mapping[str, Any], *, check: bool) -> HealthFinding:
+    """A service of the settings: whether its key is there, and what it says."""
+    from urllib.parse import urlsplit
+
+    from .. import accounts
+    from ..step import StepError
+
+    lack = accounts.lack(f"{name}:any", configured, base=os.getcwd())
+    if lack is not None:
+        return _of(name, "warning", lack.message, lack.hint)
+    data = configured[name]
+    address = urlsplit(str(data.get("base_url") or ""))
+    text = f"{data['kind']} at {address.hostname}" if address.hostname else str(data["kind"])
+    if not check or not address.hostname:
+        return _of(name, "ok", text)
+    try:
+        key = accounts.account(name, data, base=os.getcwd()).api_key
+    except StepError as error:
+        return _of(name, "warning", error.message, error.hint)
+    path = MOVED.get(data["kind"], ("", "/models"))[1]
+    return _asked(name, text, data["kind"], str(data["base_url"]).rstrip("/") + path, key)
 
 
 def _of(name: str, state: str, text: str, hint: str | None = None) -> HealthFinding:
@@ -62,26 +90,27 @@ def _extra(extra: str, module: str, package: str) -> HealthFinding:
         return _of(f"tramai[{extra}]", "ok", f"{module} can be imported")
 
 
-def _asked(service: str, key: str, env: Mapping[str, str]) -> HealthFinding:
+def _asked(name: str, text: str, kind: str, url: str, key: str | None) -> HealthFinding:
     """Ask for the list of models: it costs nothing, and tells whether the key is good."""
     import httpx
 
-    variable, path = MOVED.get(service, ("", ""))
-    url = env[variable].rstrip("/") + path if env.get(variable) else LISTS[service]
-    headers = {"anthropic": {"x-api-key": env[key], "anthropic-version": "2023-06-01"}, "google": {}}
-    headers["google"] = {"x-goog-api-key": env[key]}
+    headers = {"Authorization": f"Bearer {key}"}
+    if kind == "anthropic":
+        headers = {"x-api-key": str(key), "anthropic-version": "2023-06-01"}
+    elif kind == "google":
+        headers = {"x-goog-api-key": str(key)}
     try:
-        answer = httpx.get(url, headers=headers.get(service, {"Authorization": f"Bearer {env[key]}"}), timeout=_SECONDS)
+        answer = httpx.get(url, headers=headers if key else {}, timeout=_SECONDS)
         listed = answer.json() if answer.status_code == 200 else {}
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        return _of(service, "warning", f"{key} is set, and the service does not answer: {type(error).__name__}")
+        return _of(name, "warning", f"{text}, and the service does not answer: {type(error).__name__}")
     if answer.status_code in (401, 403):
-        return _of(service, "warning", f"{key} is set, and the service refuses it", "set a key that is good")
+        return _of(name, "warning", f"{text}, and the service refuses the key", "give it a key that is good")
     if answer.status_code != 200:
-        return _of(service, "warning", f"{key} is set, and the service answers with {answer.status_code}")
+        return _of(name, "warning", f"{text}, and the service answers with {answer.status_code}")
     found = listed.get("data", listed.get("models")) if isinstance(listed, dict) else None
-    count = f", and {len(found)} models are listed" if isinstance(found, list) else ""
-    return _of(service, "ok", f"{key} is set and accepted{count}")
+    count = f" with {len(found)} models" if isinstance(found, list) else ""
+    return _of(name, "ok", f"{text}, and the service answers{count}")
 
 
 def agents(*, check: bool) -> Iterator[HealthFinding]:
