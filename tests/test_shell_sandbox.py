@@ -25,7 +25,7 @@ from .shell_steps import Context, fails, findings, shell, text
 from .step_context import run
 
 BWRAP = shutil.which("bwrap")
-REASON = "bubblewrap is not installed" if BWRAP is None else _shell_sandbox._tried(BWRAP)
+REASON = "bubblewrap is not installed" if BWRAP is None else _shell_sandbox.tried(BWRAP)
 needed = pytest.mark.skipif(REASON is not None, reason=f"NOT TESTED, sandboxes: {REASON}")
 ROOT = Path(__file__).resolve().parent.parent
 

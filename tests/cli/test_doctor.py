@@ -188,6 +188,14 @@ def test_agents_tell_their_version_when_they_are_asked(
     assert found["hermes"][0] == "warning"
 
 
+def test_whether_a_sandbox_can_be_made_is_tried_when_it_is_asked(tramai: Call, place: Path) -> None:
+    program(place, "bwrap", "echo 'bwrap: no namespaces' >&2; exit 1")
+    path = f"{place.parent}/bin/bwrap"
+    assert findings(tramai("doctor", "--json"), "programs")["bwrap"] == ("ok", path)
+    found = findings(tramai("doctor", "--check", "--json"), "programs")["bwrap"]
+    assert found == ("warning", f"{path} cannot make a sandbox here: bwrap: no namespaces")
+
+
 @pytest.fixture
 def service() -> Iterator[str]:
     """A model service on loopback: it knows one key."""

@@ -61,9 +61,11 @@ def _near(path: str) -> str:
     return path if relative.startswith("..") else relative
 
 
-def programs() -> Iterator[HealthFinding]:
-    """What steps start, and what makes them safer."""
+def programs(*, check: bool) -> Iterator[HealthFinding]:
+    """What steps start, and what makes them safer; with `check`, whether a sandbox can be made."""
     import shutil
+
+    from ..steps import _shell_sandbox
 
     wanted = {
         "bash": ("warning", "scripts run by `sh -eu`, without pipefail", "install bash"),
@@ -72,7 +74,10 @@ def programs() -> Iterator[HealthFinding]:
     }
     for name, (state, text, hint) in wanted.items():
         path = shutil.which(name)
-        if path is not None:
+        if path is not None and name == "bwrap" and check and (said := _shell_sandbox.tried(path)) is not None:
+            text, hint = f"{path} cannot make a sandbox here: {said}", "allow user namespaces"
+            yield HealthFinding(section="programs", name=name, state="warning", text=text, hint=hint)
+        elif path is not None:
             yield HealthFinding(section="programs", name=name, state="ok", text=path)
         else:
             yield HealthFinding(section="programs", name=name, state=state, text=text, hint=hint)  # type: ignore[arg-type]

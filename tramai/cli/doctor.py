@@ -53,7 +53,7 @@ def _findings(session: Session, *, check: bool) -> Iterator[HealthFinding]:
     yield from _doctor_store.store(session)
     yield from _doctor_models.models(os.environ, session.settings.providers, check=check)
     yield from _doctor_models.agents(check=check)
-    yield from _doctor_place.programs()
+    yield from _doctor_place.programs(check=check)
     yield from _doctor_plugins.servers(session, check=check)
     yield from _doctor_plugins.plugins(session)
 

@@ -180,14 +180,15 @@ def _need(path: str, mounts: dict[str, str], what: str) -> None:
 def _try_out(bwrap: str) -> None:
     """Refuse once and for all where bubblewrap is not allowed to make a sandbox; looked at once in a process."""
     if bwrap not in _usable:
-        _usable[bwrap] = _tried(bwrap)
+        _usable[bwrap] = tried(bwrap)
     if (said := _usable[bwrap]) is not None:
         hint = "allow user namespaces (kernel.unprivileged_userns_clone, user.max_user_namespaces, AppArmor's "
         hint += "restriction), or run tramai where they are; a step that asks for a sandbox is never run without one"
         raise StepError("refused", f"bubblewrap cannot make a sandbox here: {said}", hint=hint)
 
 
-def _tried(bwrap: str) -> str | None:
+def tried(bwrap: str) -> str | None:
+    """What bubblewrap says when it is not allowed to make a sandbox here; None when it is."""
     from . import _process
 
     stop = Interrupt()
