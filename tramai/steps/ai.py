@@ -160,8 +160,8 @@ class Ai(Step, frozen=True, kw_only=True):
             schema=self.schema,
             temperature=self.temperature,
             max_output_tokens=self.max_output_tokens,
-            # Data is for the steps that follow, and nothing to watch.
-            on_text=None if self.schema is not None else lambda text: ctx.output("model", text),
+            # Data is for the steps that follow, and nothing to watch; what a guard has not seen yet nobody else sees.
+            on_text=None if self.schema is not None or watch is not None else lambda text: ctx.output("model", text),
             priced=ctx.cost_limited,
         )
         if not question.prompt.strip():
