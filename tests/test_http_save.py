@@ -108,7 +108,7 @@ def test_an_end_in_the_middle_leaves_nothing(end: str, tmp_path: Path) -> None:
     async def go() -> None:
         async with serving(endless) as server:
             loop = asyncio.get_running_loop()
-            ctx = StepContext(deadline=loop.time() + (0.3 if end == "timeout" else 60))
+            ctx = StepContext(deadline=loop.time() + (1.5 if end == "timeout" else 60))
             ctx.cwd = str(tmp_path)
             task = asyncio.ensure_future(result_of(made(Http, get=server.url, allow_private=True, save_to="a"), ctx))
             while not left(tmp_path) and not task.done():

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ._http_settings import Paginate
 
 
-async def pages(call: Call, how: Paginate, ctx: Context) -> tuple[Reply, list[Any], int]:
-    """The last answer, the items of all pages, and how many pages there were.
+async def pages(call: Call, how: Paginate, ctx: Context) -> tuple[Reply, list[Any], int, int]:
+    """The last answer, the items of all pages, how many pages there were, and how many bytes.
 
     One exchange for all that limits it: time, size, hosts, and what another origin may see.
     """
@@ -35,7 +35,7 @@ async def pages(call: Call, how: Paginate, ctx: Context) -> tuple[Reply, list[An
             items += found
             place = _next(ctx.value_with(how.next, names), asked.url, number)
             if place is None:
-                return reply, items, number
+                return reply, items, number, call.limit - left
             if str(place) in seen:
                 what = f"page {number} of {call.shown()} leads back to a page that was taken, {shown(place)}"
                 raise StepError("invalid_output", what)

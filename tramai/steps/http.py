@@ -202,34 +202,33 @@ class Http(Step, frozen=True, kw_only=True):
             call = render(self, ctx, opened)
             ctx.signal("http.started", method=call.method)
             try:
-                reply, result = await self._within(call, ctx)
+                reply, result, taken = await self._within(call, ctx)
             except StepError as error:
                 ctx.signal("http.failed", method=call.method, error_type=error.type)
                 if error.type == "refused" and not isinstance(error, FileTrouble):
                     ctx.signal("security.request_denied", method=call.method)
                 raise
-        taken = reply.saved.bytes if reply.saved is not None else len(reply.content)
         ctx.signal("http.completed", method=reply.method, status=reply.status, response_bytes=taken)
         return Done(result)
 
-    async def _answered(self, call: Call, ctx: Context) -> tuple[Reply, dict[str, Any]]:
-        """The answer, of pages the last one, and the full record."""
+    async def _answered(self, call: Call, ctx: Context) -> tuple[Reply, dict[str, Any], int]:
+        """The answer, of pages the last one; the full record; and the bytes of all bodies."""
         if self.paginate is not None:
             from ._http_pages import pages
 
-            reply, items, count = await pages(call, self.paginate, ctx)
-            return reply, {**reply.record(), "body": items, "pages": count}
+            reply, items, count, taken = await pages(call, self.paginate, ctx)
+            return reply, {**reply.record(), "body": items, "pages": count}, taken
         from ._http_exchange import exchange
 
         reply = await exchange(call, ctx.now())
         body = {"body": None if reply.saved is not None else reply.body()}
         if self.save_to is None:
-            return reply, {**reply.record(), **body}
+            return reply, {**reply.record(), **body}, len(reply.content)
         saved = reply.saved
         told = {name: getattr(saved, name) if saved is not None else None for name in SAVED}
-        return reply, {**reply.record(), **body, **told}
+        return reply, {**reply.record(), **body, **told}, saved.bytes if saved is not None else len(reply.content)
 
-    async def _within(self, call: Call, ctx: Context) -> tuple[Reply, dict[str, Any]]:
+    async def _within(self, call: Call, ctx: Context) -> tuple[Reply, dict[str, Any], int]:
         import asyncio
         import time
 
