@@ -103,7 +103,8 @@ class GateDecided(Event, frozen=True, kw_only=True, tag="gate.decided"):
 
 
 class StepOutput(Event, frozen=True, kw_only=True, tag="step.output"):
-    """A piece of what a child process wrote, for live display; never part of the JSON stream."""
+    """A piece of what a child process wrote, or (`stream` 'model') a model said, for live display; never in the JSON
+    stream."""
 
     path: str
     stream: str

@@ -26,6 +26,8 @@ from ._terminal import Terminal, fit, pad, safe
 
 MOST = 12
 """Lines that may be redrawn."""
+LONGEST = 4096
+"""Characters of a line that has not ended."""
 
 
 class Live:
@@ -37,6 +39,10 @@ class Live:
         self._verbose = verbose
         self._tally = Tally()
         self._last: dict[str, str] = {}
+        self._begun: dict[tuple[str, str], str] = {}
+        """Lines that have not ended, by step and stream."""
+        self._telling: set[str] = set()
+        """Steps of whose lines the end is shown, where they grow."""
         # Never held while something is printed: rich's refresh thread holds its own lock when it asks for the region.
         self._lock = threading.Lock()
         self._live: Any = None
@@ -65,12 +71,12 @@ class Live:
             return self._heard(event)
         self._tally(event)
         if isinstance(event, StepFinished):
-            self._last.pop(event.path, None)
-            return [self._rows.finished(event)] if self._stays(event) else []
+            rest = self._rest(event.path)
+            return [*rest, self._rows.finished(event)] if self._stays(event) else rest
         if isinstance(event, GateAsked):
             return [self._rows.asked(event)]
         if isinstance(event, StepRetrying):
-            return [self._rows.retrying(event)]
+            return [*self._rest(event.path), self._rows.retrying(event)]
         if isinstance(event, RunStarted):
             return [self._rows.run(event)]
         if isinstance(event, RunQueued):
@@ -86,10 +92,24 @@ class Live:
         return self._verbose or event.status == "failed" or ("[" not in event.path and event.status != "replayed")
 
     def _heard(self, event: StepOutput) -> list[str]:
-        said = [line for line in event.text.splitlines() if line.strip()]
+        """Lines come in pieces, those of a model word by word; what a line has so far is shown while it grows."""
+        key = (event.path, event.stream)
+        *whole, rest = (self._begun.pop(key, "") + event.text).split("\n")
+        if rest:
+            self._begun[key] = rest[-LONGEST:]
+        said = [line for line in (*whole, rest) if line.strip()]
         if said:
             self._last[event.path] = said[-1]
-        return [self._rows.output(event.path, line) for line in said] if self._verbose else []
+        if event.stream == "model":
+            self._telling.add(event.path)
+        return [self._rows.output(event.path, line) for line in whole if line.strip()] if self._verbose else []
+
+    def _rest(self, path: str) -> list[str]:
+        """What a step has said last, without a line break; nothing of it is left afterwards."""
+        said = [self._begun.pop(key) for key in [key for key in self._begun if key[0] == path]]
+        self._last.pop(path, None)
+        self._telling.discard(path)
+        return [self._rows.output(path, line) for line in said if line.strip()] if self._verbose else []
 
     def _open(self) -> None:
         from rich.console import Console
@@ -140,5 +160,9 @@ class Live:
         head = f"  {glyph(terminal, 'running')} {pad(safe(step.path), 12)}  {step.verb:<8} "
         long = f"{took(max(time.time() - step.at, 0.0)):>6}"
         used = 26 + max(len(step.path), 12)
-        said = fit(safe(self._last.get(step.path, "")), max(terminal.width - used - 3, 0), terminal.ellipsis)
+        room = max(terminal.width - used - 3, 0)
+        said = safe(self._last.get(step.path, ""))
+        if step.path in self._telling and len(said) > room:
+            said = terminal.ellipsis + said[len(said) - room + len(terminal.ellipsis) :]
+        said = fit(said, room, terminal.ellipsis)
         return f"{head}{long}   {terminal.paint(said, 'dim')}".rstrip()
