@@ -26,7 +26,7 @@ REDIRECTS = 5
 _ERROR_BODY = 16384
 _ERROR_TEXT = 2000
 # What another origin may see of our headers; Authorization, Cookie and every key in a header of its own stay here.
-_HARMLESS = re.compile(r"accept(-.*)?|user-agent|content-(type|language)|range|if-.*|cache-control")
+_HARMLESS = re.compile(r"accept(-.*)?|user-agent|content-(type|language|length)|range|if-.*|cache-control")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
