@@ -315,6 +315,8 @@ def test_it_is_validated_run_and_resumed(tmp_path: Path, example: Path, broken: 
     packages = (example, broken)
     found = tramai(tmp_path, "validate", "tickets.yaml", packages=packages)
     assert (found.returncode, found.stderr) == (0, ""), found.stdout
+    found = tramai(tmp_path, "plan", "tickets.yaml", packages=packages)
+    assert "reaches outside: plugin ticket" in found.stdout
     found = tramai(tmp_path, "run", "tickets.yaml", "--json", packages=packages)
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout.splitlines()[-1])["outputs"] == {"number": 2}
@@ -355,6 +357,55 @@ def test_killed_in_mid_step_it_is_not_done_twice(tmp_path: Path, example: Path) 
     assert found.returncode == 0, found.stderr
     assert json.loads(found.stdout.splitlines()[-1])["outputs"] == {"number": 2}
     assert [json.loads(line)["title"] for line in tickets.read_text().splitlines()] == ["one", "two"]
+
+
+def test_workflow_tests_stub_it_and_crash_everywhere(tmp_path: Path, example: Path) -> None:
+    (tmp_path / "ticket.yaml").write_bytes((HERE / "example" / "ticket.yaml").read_bytes())
+    (tmp_path / "ticket.tramai-test.yaml").write_text(
+        "workflow: ticket.yaml\n"
+        "tests:\n"
+        "  - name: a ticket is opened\n"
+        "    secrets: {BOARD_TOKEN: abcdefgh}\n"
+        "    stubs:\n"
+        "      test: {result: {exit_code: 1, stdout: a, stderr: '', truncated: false}}\n"
+        "      report: {output: {number: 3}}\n"
+        "    expect: {outputs: {ticket: 3}}\n"
+        "    crash_everywhere: true\n"
+    )
+    found = tramai(tmp_path, "test", "ticket.tramai-test.yaml", packages=(example,))
+    assert found.returncode == 0, found.stdout
+    assert "1 passed" in found.stdout
+
+
+def test_what_never_ends_is_cancelled_by_its_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import asyncio
+
+    kind = _plugin_kind.load("ticket")
+
+    async def run(self: Any, ctx: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(kind, "run", run)
+    monkeypatch.setattr(kind, "straight", False)
+    result = ran(TICKET.format(file="f") + "  timeout: 50ms\n")
+    assert result.error is not None
+    assert result.error["type"] == "timeout"
+
+
+def test_a_secret_in_what_it_raises_or_gives_is_masked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "canary-of-sixteen")
+    kind = _plugin_kind.load("ticket")
+
+    async def run(self: Any, ctx: Any) -> Any:
+        raise ValueError(f"no {ctx.text(self.token)}")
+
+    monkeypatch.setattr(kind, "run", run)
+    store = Memory()
+    steps = TICKET.format(file="f") + "      token: ${{ secrets.KEY }}\n"
+    result = ran(steps, "secrets: {KEY: {env: KEY}}", store=store)
+    assert result.error is not None
+    assert result.error["message"].startswith("ticket raised ValueError: no ***")
+    assert "canary" not in repr(store.journal(RUN)) + repr(store.notes(RUN))
 
 
 def test_a_run_without_plugins_looks_for_none(tmp_path: Path, example: Path) -> None:

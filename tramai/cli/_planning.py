@@ -165,6 +165,9 @@ class Planner:
             return f"model {self._text(model)}{_tools(step)}"
         for target in _called(step):
             return f"runs {target.path}"
+        used = getattr(step, "use", None)
+        if isinstance(used, str):
+            return f"plugin {used.partition('@')[0]}"
         function = getattr(step, "call", None)
         return f"calls {function}" if isinstance(function, str) else None
 
