@@ -121,6 +121,43 @@ def test_an_output_that_is_too_long_is_not_cut_in_the_middle_of_a_value(shift: i
         assert not re.search("[a-p]", told), told
 
 
+LONG = "ghp_" + "".join(chr(33 + number * 7 % 90) for number in range(150))
+
+
+@pytest.mark.parametrize("before", [0, 20, 56])
+@pytest.mark.parametrize("width", [60, 64, 76])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\\n"])
+def test_base64_and_hex_in_lines_are_masked(before: int, width: int, end: str) -> None:
+    redactor = Redactor([LONG])
+    data = b"#" * before + LONG.encode() + b"#" * 40
+    for encoded in (base64.b64encode(data).decode(), data.hex()):
+        text = "so:" + end + end.join(encoded[at : at + width] for at in range(0, len(encoded), width)) + end + "after"
+        masked = redactor.text(text)
+        assert masked.count(MASK) == 1
+        assert masked.startswith("so:" + end)
+        assert masked.endswith("after")
+        unit = (4, 3) if encoded != data.hex() else (2, 1)
+        kept = masked.replace(MASK, "").replace("so:", "").replace("after", "").replace(end, "")
+        assert len(kept) <= (before + 40) * unit[0] / unit[1] + 8, "no more than what stood around it"
+        if end != "\\n":
+            for piece in (13, 80):
+                masker = stream(redactor.hidden)
+                assert masker is not None
+                told = [masker.feed(text[at : at + piece].encode()) for at in range(0, len(text), piece)]
+                assert (b"".join(told) + masker.close()).decode() == masked
+    assert MASK in decode(redactor.json(encode({"a": base64.encodebytes(data).decode()})))["a"]
+
+
+def test_lines_that_hold_no_value_stay_as_they_are() -> None:
+    text = "\n".join(base64.b64encode(bytes(range(n, n + 57))).decode() for n in range(100)) + "\n"
+    assert Redactor([LONG]).text(text) == text
+    masker = stream(Redactor([LONG]).hidden)
+    assert masker is not None
+    told = [masker.feed(text[at : at + 100].encode()) for at in range(0, len(text), 100)]
+    assert max(len(masker._held), 0) < 2000
+    assert (b"".join(told) + masker.close()).decode() == text
+
+
 def test_a_flood_of_what_overlaps_does_not_pile_up() -> None:
     masker = stream(Redactor(["aaaa"]).hidden)
     assert masker is not None

@@ -11,6 +11,8 @@ SHORTEST = 4
 """Characters. A shorter value would be found in half of all words; it is not masked."""
 FEW = 1000
 """Up to so many spellings are looked for one by one, which is the fastest; more all at once, by how they begin."""
+WRAPPED = 60
+"""Characters after which the earliest of programs begins a new line of hex or base64."""
 _STRUCTURE = ("type", "step", "path", "attempt")
 """Keys of an error whose values are names that the definition has, and that others rely on."""
 
@@ -22,6 +24,8 @@ class Finder:
         """`spellings` have SHORTEST characters or more, the longest first."""
         self.spellings = spellings
         self.longest = len(spellings[0]) if spellings else 0
+        self._wraps = WRAPPED <= self.longest <= 1 << 16
+        """Whether programs break one of them into lines when they encode it."""
 
     @cached_property
     def _heads(self) -> dict[str, tuple[str, ...]]:
@@ -38,8 +42,16 @@ class Finder:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The places to mask, in order; those that overlap are one."""
-        found = self._one_by_one(text) if len(self.spellings) <= FEW else self._at_once(text)
+        found = self._search(text)
+        if self._wraps:
+            from . import _wrapped
+
+            for run in _wrapped.runs(text):
+                found += [run.place(start, end) for start, end in self._search(run.text)]
         return _merged(found)
+
+    def _search(self, text: str) -> list[tuple[int, int]]:
+        return self._one_by_one(text) if len(self.spellings) <= FEW else self._at_once(text)
 
     def _one_by_one(self, text: str) -> list[tuple[int, int]]:
         found = []
@@ -61,7 +73,13 @@ class Finder:
     def unfinished(self, text: str) -> int:
         """Where the end of a text begins that may be the beginning of a spelling; the text's length when nowhere."""
         size = len(text)
-        for at in range(max(0, size - self.longest + 1), size):
+        least = max(0, size - self.longest + 1)
+        if self._wraps:
+            from . import _wrapped
+
+            # The words with which it ends wait in any case: they may be a line that is long enough.
+            size = _wrapped.tail(text, self.longest + self.longest // _wrapped.LINE * 2)
+        for at in range(least, size):
             head = text[at : at + SHORTEST]
             if len(head) < SHORTEST:
                 if head in self._beginnings:
