@@ -208,9 +208,18 @@ HINTS: dict[str, Words] = {
     | _all("verify verify_ssl insecure tls", "certificates are always verified: remove it"),
     "ai": {"provider": "the provider is the first part of `model`, as in openai:gpt-5-mini"},
     "local": _all("code script source lambda", "code stands in a Python file: call: module:function"),
-    "inputspec": _all("min_length", "write minLength") | _all("max_length", "write maxLength"),
+    "inputspec": _all("min_length", "write minLength")
+    | _all("max_length", "write maxLength")
+    | _all(
+        "secret sensitive writeOnly password mask",
+        "inputs are recorded: declare it under `secrets`, as {env: VARIABLE}",
+    ),
     "statespec": {"type": "write schema: {type: …}"},
-    "secretsource": {"value": "the value of a secret never stands in the file: write {env: VARIABLE} or {file: path}"},
+    "secretsource": {"value": "the value of a secret never stands in the file: write {env: VARIABLE} or {file: path}"}
+    | _all(
+        "vault op onepassword sops aws gcp azure exec run", "ask a program for it: {command: [program, argument, …]}"
+    )
+    | _all("dotenv env_file", "write {env: VARIABLE} here, and `env_file` in tramai.toml or --env-file"),
     "foreach": _all(
         "max concurrency parallel", "items of foreach run one after another; `parallel` runs them side by side"
     ),
