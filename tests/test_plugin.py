@@ -109,8 +109,41 @@ def test_a_step_type_that_cannot_be_used_is_an_error_where_it_is_used(name: str,
 def test_a_check_that_raises_is_told_at_the_step() -> None:
     from .written import problems
 
-    said = "the step type `bad_check` cannot check its settings: RuntimeError: no idea"
+    said = "the step type `bad_check` is broken: `check` raised RuntimeError: no idea"
     assert problems("- id: a\n  plugin: {use: bad_check}\n") == [("TRM430", said)]
+
+
+@pytest.mark.usefixtures("with_broken")
+def test_whatever_a_class_is_asked_it_may_raise() -> None:
+    from .written import problems
+
+    found = problems("- id: a\n  plugin: {use: all_bad}\n- {id: b, local: '${{ steps.a.output.x }}'}\n")
+    assert {code for code, _ in found} == {"TRM430"}
+    asked = ("replay", "pure", "needs_loop", "reaches", "attached")
+    raised = "raised RuntimeError: do not ask me"
+    assert [said for _, said in found] == [f"the step type `all_bad` is broken: `{name}` {raised}" for name in asked]
+    ((code, said),) = problems("- id: a\n  plugin: {use: all_bad, with: {wanted: 13}}\n")
+    assert (code, said) == ("TRM107", "LookupError: no 13")
+
+
+@pytest.mark.usefixtures("with_broken")
+def test_an_output_that_cannot_be_made_fails_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = _plugin_kind.load("noisy")
+
+    def output(self: Any, result: Any) -> Any:
+        raise RuntimeError("do not ask me")
+
+    monkeypatch.setattr(kind, "output", output)
+    result = ran("- id: a\n  plugin: {use: noisy}\n")
+    assert result.error is not None
+    assert result.error["type"] == "plugin.RuntimeError"
+
+
+def test_what_a_module_prints_does_not_spoil_a_document(tmp_path: Path, broken: Path) -> None:
+    (tmp_path / "w.yaml").write_text("tramai: 1\nname: w\nsteps: [{id: a, plugin: {use: noisy}}]\n")
+    found = tramai(tmp_path, "validate", "w.yaml", "--json", packages=(broken,))
+    assert json.loads(found.stdout)["schema"] == "tramai.validation/1"
+    assert "hello from the package" in found.stderr
 
 
 @pytest.mark.usefixtures("with_broken")

@@ -308,6 +308,10 @@ class _Builder:
             if self.canonical:
                 return None
             raise
+        except Exception as error:  # the edge to a foreign class: its `__post_init__` may raise anything
+            if self.canonical:
+                return None
+            raise Unbuildable(at, f"{type(error).__name__}: {error}") from error
 
     def convert(self, raw: Any, kind: type[T], at: Pointer) -> T:
         try:

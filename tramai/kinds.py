@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -27,10 +28,14 @@ class Plugin(NamedTuple):
     version: str
 
     def load(self) -> Any:
-        """Import it; PluginUnusable when that fails, whatever it raises."""
+        """Import it; PluginUnusable when that fails, whatever it raises.
+
+        What it prints goes to standard error: standard output may be one JSON document.
+        """
         module, _, attribute = self.value.partition(":")
         try:
-            found: Any = importlib.import_module(module.strip())
+            with contextlib.redirect_stdout(sys.stderr):
+                found: Any = importlib.import_module(module.strip())
             for part in attribute.partition("[")[0].strip().split(".") if attribute else ():
                 found = getattr(found, part)
         except (Exception, SystemExit) as error:  # the edge to a foreign module, which may raise anything

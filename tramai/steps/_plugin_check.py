@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from .. import kinds
 from ..errors import PluginUnusable, TramaiError
 from ..expression import suggest
-from ..step import Finding
+from ..step import Finding, Replay
 from ._plugin_kind import FAMILY, load
 
 if TYPE_CHECKING:
@@ -41,13 +41,28 @@ def findings(step: Plugin) -> Iterator[Finding]:
         yield structs.replace(found, pointer=("with", *found.pointer), fix=None)
 
 
-def _own(step: Plugin) -> tuple[Finding, ...]:
-    assert step.inner is not None
-    try:
-        return tuple(step.inner.check())
-    except Exception as error:  # noqa: BLE001 - the edge to a foreign class, whose check may raise anything
-        what = f"the step type `{step.name}` cannot check its settings: {type(error).__name__}: {error}"
-        return (Finding((), "TRM430", what, "report it to those who maintain its package"),)
+_TOLD = {"check": tuple, "replay": Replay, "pure": bool, "needs_loop": bool, "reaches": tuple, "attached": tuple}
+"""What a class is asked before a run, and what it has to answer with."""
+
+
+def _own(step: Plugin) -> Iterator[Finding]:
+    """What the class finds wrong; and where it cannot even be asked."""
+    for name, kind in _TOLD.items():
+        try:
+            said: Any = getattr(step.inner, name)()
+        except Exception as error:  # noqa: BLE001 - the edge to a foreign class, which may raise anything
+            yield _odd(step, f"`{name}` raised {type(error).__name__}: {error}")
+            continue
+        fits = isinstance(said, kind)
+        if not fits:
+            yield _odd(step, f"`{name}` gave {type(said).__name__}")
+        elif name == "check":
+            yield from (one for one in said if isinstance(one, Finding))
+
+
+def _odd(step: Plugin, what: str) -> Finding:
+    hint = "report it to those who maintain its package"
+    return Finding((), "TRM430", f"the step type `{step.name}` is broken: {what}", hint)
 
 
 def _install(name: str) -> str:

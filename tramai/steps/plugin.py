@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from msgspec import Meta, structs
 
@@ -12,6 +12,8 @@ from ..errors import PluginUnusable, Pointer
 from ..expression import Value
 from ..running import Context, Known
 from ..step import Done, Finding, Outcome, Reject, Replay, Step, StepError, Suspend
+
+T = TypeVar("T")
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
@@ -65,10 +67,18 @@ class Plugin(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
         made: Any = make(kind, "with")
         return self if made is None else structs.replace(self, use=use, with_=made)
 
+    def _says(self, name: str, otherwise: T, kind: type, *given: Any) -> T:
+        """What the class says, if it says something that can be meant; `check` tells where it does not."""
+        try:
+            said: Any = getattr(self.inner, name)(*given)
+        except Exception:  # noqa: BLE001 - the edge to a foreign class, or nobody is there to ask
+            return otherwise
+        return cast(T, said) if isinstance(said, kind) else otherwise
+
     @property
     def spawns(self) -> bool:  # type: ignore[override]
         """Whether it starts child processes."""
-        return self.inner is not None and self.inner.spawns
+        return self.inner is not None and bool(self.inner.spawns)
 
     @property
     def sinks(self) -> frozenset[str]:  # type: ignore[override]
@@ -80,15 +90,15 @@ class Plugin(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
 
     def replay(self) -> Replay:
         """What the class says: `non_replayable`, if it says nothing."""
-        return self.inner.replay() if self.inner is not None else Replay.NON_REPLAYABLE
+        return self._says("replay", Replay.NON_REPLAYABLE, Replay)
 
     def pure(self) -> bool:
         """Only if the class says so."""
-        return self.inner is not None and self.inner.pure()
+        return self._says("pure", False, bool)
 
     def needs_loop(self) -> bool:
         """Unless the class never waits on one."""
-        return self.inner is None or self.inner.needs_loop()
+        return self._says("needs_loop", True, bool)
 
     def check(self) -> tuple[Finding, ...]:
         """A step type that is installed and can be used; then what it finds wrong itself."""
@@ -98,20 +108,20 @@ class Plugin(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
 
     def shape(self, known: Known) -> dict[str, Any] | None:
         """What the class knows."""
-        return self.inner.shape(known) if self.inner is not None else None
+        return self._says("shape", None, dict, known)
 
     def record(self, known: Known) -> dict[str, Any] | None:
         """What the class knows."""
-        return self.inner.record(known) if self.inner is not None else None
+        return self._says("record", None, dict, known)
 
     def reaches(self) -> tuple[tuple[Any, ...], ...]:
         """What the class says that it reaches for."""
-        found = self.inner.reaches() if self.inner is not None else ()
+        found: tuple[Any, ...] = self._says("reaches", (), tuple)
         return tuple((kind, ("with", *pointer), *more) for kind, pointer, *more in found)
 
     def attached(self) -> tuple[tuple[Pointer, Any], ...]:
         """Files that its settings name."""
-        found = self.inner.attached() if self.inner is not None else ()
+        found: tuple[Any, ...] = self._says("attached", (), tuple)
         return tuple((("with", *pointer), file) for pointer, file in found)
 
     def able(self) -> None:
@@ -123,11 +133,17 @@ class Plugin(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
 
     def output(self, result: Any) -> Json:
         """What the class makes of the result: the result, if it says nothing."""
-        return self.inner.output(result) if self.inner is not None else result
+        inner = self.inner
+        if inner is None:
+            return result  # type: ignore[no-any-return]
+        from ..translating import translated
+
+        with translated(self.name):
+            return inner.output(result)
 
     def note(self, result: Any) -> str | None:
         """A few words of the class."""
-        return self.inner.note(result) if self.inner is not None else None
+        return self._says("note", None, str, result)
 
     async def run(self, ctx: Context) -> Outcome:
         """Let it do its work; whatever it raises is a failure of the step."""

@@ -88,6 +88,26 @@ class BadCheck(Step, frozen=True, kw_only=True):
         return Done(None)
 
 
+class AllBad(Step, frozen=True, kw_only=True):
+    """Raises whatever it is asked."""
+
+    wanted: int = 0
+
+    def __post_init__(self) -> None:
+        """Raise, for one setting."""
+        if self.wanted == 13:
+            raise LookupError("no 13")
+
+    def _raise(self, *_: Any) -> Any:
+        raise RuntimeError("do not ask me")
+
+    replay = pure = needs_loop = shape = record = reaches = attached = output = note = _raise  # type: ignore[assignment]
+
+    async def run(self, ctx: Any) -> Outcome:
+        """Nothing."""
+        return Done(1)
+
+
 class Unmade:
     """Cannot be made."""
 
