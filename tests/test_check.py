@@ -312,7 +312,11 @@ def test_what_is_no_json_schema_is_refused(schema: str) -> None:
 
 def test_fields_are_checked_only_where_the_schema_closes_them() -> None:
     def reading(schema: str, use: str) -> list[str]:
-        return codes(steps(f"{{id: a, shell: {{run: x, parse: json}}, schema: {schema}}}", f"{{id: b, local: '${{{{ {use} }}}}'}}"))
+        return codes(
+            steps(
+                f"{{id: a, shell: {{run: x, parse: json}}, schema: {schema}}}", f"{{id: b, local: '${{{{ {use} }}}}'}}"
+            )
+        )
 
     declared = "{type: object, properties: {a: {type: object, properties: {b: {type: array}}}}}"
     assert reading(declared, "steps.a.output.a.b[0].c") == []

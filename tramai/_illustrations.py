@@ -171,7 +171,8 @@ _EXAMPLES: dict[str, list[Any]] = {
     "StateSpec.schema": [{"type": "integer"}],
 }  # fmt: skip
 _DESCRIPTIONS = {
-    "JsonSchema.$ref": "A schema in a file of its own, from the folder of this one, or a place in this schema, such as `#/$defs/item`.",
+    "JsonSchema.$ref": "A schema in a file of its own, from the folder of this one, or a place in this schema, such as "
+    "`#/$defs/item`.",
     "JsonSchema.$schema": "The dialect; draft 2020-12 is what is read here.",
     "JsonSchema.$id": "The name of this schema.",
     "JsonSchema.$comment": "For people; no part of the schema.",
