@@ -384,3 +384,22 @@ def test_a_plan_from_the_store_has_the_called_workflow_in_it(tmp_path: Path) -> 
     assert again.digest == made.digest
     (inner,) = again.calls
     assert (inner.name, document.parse(CHILD, file="x.yaml").problems) == ("child", ())
+
+
+def test_who_watches_the_caller_hears_what_called_runs_do(tmp_path: Path, store: Memory) -> None:
+    from tramai.event import CalledEvent, Event, StepFinished
+
+    middle = PARENT.replace("parent", "middle").replace("ask", "inner")
+    outer = PARENT.replace("./child.yaml", "./middle.yaml").replace(".twice", ".got")
+    write(tmp_path, child=CHILD, middle=middle, parent=outer)
+    heard: list[Event] = []
+    assert start(tmp_path / "parent.yaml", store, {"n": 3}, observers=[heard.append]).status == "completed"
+    told = [event for event in heard if isinstance(event, CalledEvent)]
+    assert {event.path for event in told} == {"ask"}
+    own = [event.event for event in told if isinstance(event.event, StepFinished)]
+    assert [(event.path, event.status) for event in own] == [("inner", "succeeded")]
+    deep = [event.event.event for event in told if isinstance(event.event, CalledEvent)]
+    assert [event.path for event in deep if isinstance(event, StepFinished)] == ["double", "check"]
+    assert {event.run_id for event in told} < set(called(store))
+    ends = [event.path for event in heard if isinstance(event, StepFinished)]
+    assert ends == ["ask"]

@@ -35,6 +35,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     caller: str
     """Id of the run that calls."""
+    path: str
+    """The step of it that does."""
     plan: Plan
     inputs: dict[str, Json]
     secrets: Mapping[str, str]
@@ -131,6 +133,7 @@ async def _call(
     order = Order(
         run_id=run_id,
         caller=host.run_id,
+        path=ctx.path,
         plan=host.plan_of(target),
         inputs=inputs,
         secrets=secrets,

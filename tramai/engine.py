@@ -16,7 +16,7 @@ from .claiming import Claim
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
 from .errors import LeaseHeld, NotFound, NotInThatState, SecretMissing
-from .event import Observer
+from .event import CalledEvent, Event, Observer, StepFinished, StepOutput, StepRetrying, StepStarted
 from .faults import safely
 from .plan import Plan
 from .redact import Redactor
@@ -231,10 +231,12 @@ def _cancelled_here(
 class _Children:
     """Carries out the runs that a run calls: `calling.Children`."""
 
-    def __init__(self, store: Store, options: Options, clock: Clock) -> None:
+    def __init__(self, store: Store, options: Options, clock: Clock, audience: Audience | None = None) -> None:
+        """`audience`: of the run that calls; it hears what the steps of called runs do."""
         self._store = store
         self._options = options
         self._clock = clock
+        self._audience = audience
 
     def carry(self, order: Order) -> tuple[Result, Run]:
         """Start it, or go on with it."""
@@ -257,10 +259,24 @@ class _Children:
         try:
             found = self._store.get(order.run_id)
         except NotFound:
-            return run(order.plan, order.inputs, store=self._store, options=options, clock=self._clock)
+            heard = self._heard(order)
+            return run(order.plan, order.inputs, store=self._store, observers=heard, options=options, clock=self._clock)
         if found.status.terminal or (found.status is Status.FAILED and order.first):
             return standing(found, resumed=False)
-        return resume(order.run_id, store=self._store, options=options, clock=self._clock)
+        heard = self._heard(order)
+        return resume(order.run_id, store=self._store, observers=heard, options=options, clock=self._clock)
+
+    def _heard(self, order: Order) -> tuple[Observer, ...]:
+        """Tells the audience of the caller what a called run does."""
+        audience = self._audience
+        if audience is None or not audience.observers:
+            return ()
+
+        def hear(event: Event) -> None:
+            if isinstance(event, StepStarted | StepFinished | StepRetrying | StepOutput | CalledEvent):
+                audience.tell(CalledEvent(path=order.path, run_id=order.run_id, event=event))
+
+        return (hear,)
 
     def _secrets(self, order: Order) -> dict[str, str]:
         """What it is given, and the rest from its own sources (or from whoever brings all secrets)."""
@@ -359,6 +375,6 @@ def _session(
         clock,
         secrets,
         claim.sent,
-        _Children(store, options, clock),
+        _Children(store, options, clock, claim.audience),
         cancelling=cancelling,
     )

@@ -111,6 +111,17 @@ class StepOutput(Event, frozen=True, kw_only=True, tag="step.output"):
     text: str
 
 
+class CalledEvent(Event, frozen=True, kw_only=True, tag="called"):
+    """What the run that the step at `path` has called told, for live display; never part of the JSON stream.
+
+    Only what its steps do and say is told on; the called run has a record of its own for the rest.
+    """
+
+    path: str
+    run_id: str
+    event: Event
+
+
 class RunFinished(Event, frozen=True, kw_only=True, tag="run.finished"):
     """The run is over or suspended: `completed failed cancelled sleeping waiting blocked interrupted`."""
 

@@ -125,3 +125,23 @@ def test_quiet_shows_results_and_errors_only() -> None:
     assert out == ""
     assert err.startswith("error[TRM401]: step 'build' failed")
     assert "prepare" not in err
+
+
+CHILD = """\
+tramai: 1
+name: child
+steps:
+  - {id: wait, shell: 'echo so far; sleep 0.5'}
+  - {id: end, shell: exit 3}
+"""
+
+
+def test_a_called_run_is_the_last_word_of_its_caller_and_its_failure_stays() -> None:
+    write("child.yaml", CHILD)
+    outer = write("outer.yaml", "tramai: 1\nname: outer\nsteps:\n  - {id: ask, call: ./child.yaml}\n")
+    status, _, seen = on_terminal("run", outer, "--store", "memory:", "--progress", "live")
+    lines = [ESCAPES.sub("", line) for line in re.split(r"[\r\n]+", seen)]
+    assert status == 1
+    assert any("ask" in line and "wait: so far" in line for line in lines)
+    assert any("ask › end" in line and "failed: exit status 3" in line for line in lines)
+    assert not any("✓ ask › wait" in line for line in lines)

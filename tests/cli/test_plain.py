@@ -11,7 +11,16 @@ from syrupy.assertion import SnapshotAssertion
 from tramai.cli import _plain
 from tramai.cli._plain import Plain
 from tramai.cli._terminal import Terminal
-from tramai.event import Event, RunFinished, RunStarted, StepFinished, StepOutput, StepRetrying, StepStarted
+from tramai.event import (
+    CalledEvent,
+    Event,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepOutput,
+    StepRetrying,
+    StepStarted,
+)
 
 RUN = "0193a000-0000-7000-8000-0000k3f9q2mz"
 EVENTS: list[Event] = [
@@ -55,6 +64,27 @@ def test_each_event_is_a_line(stream: io.StringIO, snapshot: SnapshotAssertion) 
         view(event)
     view.close()
     assert stream.getvalue() == snapshot
+
+
+def test_what_a_called_run_does_stands_at_both_paths() -> None:
+    said = StepOutput(path="say", stream="stdout", text="one\ntwo")
+    ended = StepFinished(path="say", id="say", verb="shell", attempt=1, status="succeeded", duration=0.1)
+    old = StepFinished(path="old", id="old", verb="local", attempt=1, status="replayed", duration=0.0)
+    deep = CalledEvent(path="mid", run_id="2", event=ended)
+    again = StepRetrying(path="say", id="say", verb="shell", attempt=1, delay=2.0, error={})
+    started = StepStarted(path="say", id="say", verb="shell", attempt=1, at=0.0)
+    for stream, into in ((Utf8(), "›"), (Ascii(), ">")):
+        view = Plain(Terminal(stream, env={}), ["ask"])
+        for event in (started, said, again, ended, old, deep):
+            view(CalledEvent(path="ask", run_id="1", event=event))
+        view.close()
+        first, retried, rest, end, below = stream.getvalue().splitlines()
+        assert first.startswith(f"  ask {into} say ")
+        assert first.endswith(" one")
+        assert f"ask {into} say" in retried
+        assert rest.endswith(" two")
+        assert f"ask {into} say  shell" in end
+        assert f"ask {into} mid {into} say  shell" in below
 
 
 def test_verbose_shows_replayed_steps_and_the_whole_digest() -> None:

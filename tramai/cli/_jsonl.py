@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from ..event import Event, RunFinished, StepOutput
+from ..event import CalledEvent, Event, RunFinished, StepOutput
 from ._encode import event_line
 from ._terminal import Terminal
 
 
 class Lines:
-    """Writes every event but the children's output, numbered from 1."""
+    """Writes every event but the children's output and what called runs do, numbered from 1."""
 
     def __init__(self, terminal: Terminal, final: Callable[[RunFinished], RunFinished]) -> None:
         self._terminal = terminal
@@ -21,7 +21,7 @@ class Lines:
 
     def __call__(self, event: Event) -> None:
         """Write one line."""
-        if isinstance(event, StepOutput):
+        if isinstance(event, StepOutput | CalledEvent):
             return
         if isinstance(event, RunFinished):
             event = self._final(event)

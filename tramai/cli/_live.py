@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..event import (
+    CalledEvent,
     Event,
     GateAsked,
     RunFinished,
@@ -69,6 +70,8 @@ class Live:
     def _lines(self, event: Event) -> list[str]:
         if isinstance(event, StepOutput):
             return self._heard(event)
+        if isinstance(event, CalledEvent):
+            return self._inside(event)
         self._tally(event)
         if isinstance(event, StepFinished):
             rest = self._rest(event.path)
@@ -110,6 +113,21 @@ class Live:
         self._last.pop(path, None)
         self._telling.discard(path)
         return [self._rows.output(path, line) for line in said if line.strip()] if self._verbose else []
+
+    def _inside(self, event: CalledEvent) -> list[str]:
+        """What a called run does is the last word of the step that calls it; its lines stay when they are asked for."""
+        inner = self._rows.joined(event)
+        below = inner.path[len(event.path) + 3 :]
+        if isinstance(inner, StepOutput):
+            said = [line for line in inner.text.splitlines() if line.strip()]
+            if said:
+                self._last[event.path] = f"{below}: {said[-1]}"
+            return [self._rows.output(inner.path, line) for line in said] if self._verbose else []
+        if isinstance(inner, StepStarted):
+            self._last[event.path] = below
+        if isinstance(inner, StepFinished) and (self._verbose or inner.status == "failed"):
+            return [self._rows.finished(inner)]
+        return [self._rows.retrying(inner)] if isinstance(inner, StepRetrying) else []
 
     def _open(self) -> None:
         from rich.console import Console

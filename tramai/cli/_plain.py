@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from ..event import (
+    CalledEvent,
     Event,
     GateAsked,
     RunFinished,
@@ -59,6 +60,8 @@ class Plain:
     def _lines(self, event: Event) -> list[str]:
         if isinstance(event, StepOutput):
             return self._output(event)
+        if isinstance(event, CalledEvent):
+            return self._inside(event)
         self._tally(event)
         if isinstance(event, StepStarted):
             self._watch()
@@ -80,6 +83,15 @@ class Plain:
                 self._rows.suspended(event, step, self._tally.questions.get(step.path)) for step in self._tally.leaves()
             ]
         return []
+
+    def _inside(self, event: CalledEvent) -> list[str]:
+        """The ends of the steps of a called run, and what they say."""
+        inner = self._rows.joined(event)
+        if isinstance(inner, StepOutput):
+            return self._output(inner)
+        if isinstance(inner, StepFinished) and (inner.status != "replayed" or self._verbose):
+            return [*self._rest(inner.path), self._rows.finished(inner)]
+        return [self._rows.retrying(inner)] if isinstance(inner, StepRetrying) else []
 
     def _output(self, event: StepOutput) -> list[str]:
         key = (event.path, event.stream)

@@ -5,7 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ..event import GateAsked, RunFinished, RunQueued, RunStarted, StepFinished, StepRetrying, StepStarted
+from msgspec import structs
+
+from ..event import (
+    CalledEvent,
+    Event,
+    GateAsked,
+    RunFinished,
+    RunQueued,
+    RunStarted,
+    StepFinished,
+    StepOutput,
+    StepRetrying,
+    StepStarted,
+)
 from ._advice import short
 from ._clockface import took, until
 from ._glyphs import glyph, word
@@ -20,6 +33,7 @@ class Rows:
     def __init__(self, terminal: Terminal, names: Sequence[str], *, verbose: bool) -> None:
         self.terminal = terminal
         self.verbose = verbose
+        self._into = "›" if terminal.unicode else ">"
         self._width = min(max([8, *(cells(name) for name in names)]), 24)
 
     def run(self, event: RunStarted) -> str:
@@ -76,6 +90,15 @@ class Rows:
         if instant is not None:
             said = f"{said} until {until(instant, time.time())}".strip()
         return self._row(state, step.path, step.verb, "", said)
+
+    def joined(self, event: CalledEvent) -> StepStarted | StepFinished | StepRetrying | StepOutput:
+        """What a step of a called run does, at the path of both."""
+        inner: Event = event
+        path = ""
+        while isinstance(inner, CalledEvent):
+            path, inner = f"{path}{inner.path} {self._into} ", inner.event
+        assert isinstance(inner, StepStarted | StepFinished | StepRetrying | StepOutput)  # no others are told on
+        return structs.replace(inner, path=path + inner.path)
 
     def output(self, path: str, text: str) -> str:
         """A line that a child wrote."""
