@@ -110,7 +110,7 @@ def test_an_extra_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert around(tmp_path, text) == []
 
 
-@pytest.mark.parametrize("code", ["TRM390", "TRM391", "TRM392"])
+@pytest.mark.parametrize("code", ["TRM390", "TRM391", "TRM392", "TRM621"])
 def test_the_pages_are_true(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surroundings, "_installed", lambda module: module == "statistics")
     monkeypatch.setenv("HOME", "/home/somebody")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -93,6 +94,37 @@ def models(nodes: Iterable[Node]) -> Iterator[tuple[Node, str]]:
         model = getattr(node.step, "model", None)
         if node.verb == "ai" and model is not None and "${{" not in model.text:
             yield node, model.text.strip()
+
+
+def unpriced(model: str, configured: Mapping[str, Any]) -> bool:
+    """Whether nobody knows the price of a real model, as far as can be told where the extra is installed."""
+    service, _, name = model.partition(":")
+    data = configured.get(service)
+    if data is None and service not in KEYS:
+        return False
+    if data is not None and data.get("price") is not None:
+        return False
+    from .providers._service_cost import listed
+
+    return not listed(data["kind"] if data is not None else service, name.strip())
+
+
+def warm(nodes: Iterable[Node], configured: Mapping[str, Any]) -> threading.Thread | None:
+    """Import on a thread what the first real model will need, while the steps before it run; None where none does.
+
+    It takes a second or more, and a step that waits for a child or a server leaves that time free.
+    """
+    for node, model in models(nodes):
+        service = model.partition(":")[0]
+        data = configured.get(service)
+        kind = data["kind"] if data is not None else service
+        if kind in KEYS and node.when is None:
+            from .providers._service import ready
+
+            thread = threading.Thread(target=ready, args=(kind,), name="tramai-models", daemon=True)
+            thread.start()
+            return thread
+    return None
 
 
 def require(nodes: Iterable[Node], configured: Mapping[str, Any], *, base: str) -> None:

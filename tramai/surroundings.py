@@ -147,6 +147,17 @@ def _models(scene: Scene, providers: Mapping[str, Any], base: str) -> Iterator[P
             told.add(service)
             at = (*node.at, node.verb, "model")
             yield scene.problem(lack.code, lack.message, at, hint=lack.hint, severity="warning")
+    if scene.workflow.limits.max_cost_usd is not None:
+        yield from _unpriced(scene, providers)
+
+
+def _unpriced(scene: Scene, providers: Mapping[str, Any]) -> Iterator[Problem]:
+    for node, model in accounts.models(entry.node for entry in scene.running):
+        if accounts.unpriced(model, providers):
+            message = f"nobody knows the price of `{model}`, and the run has a limit of what it may cost"
+            hint = "give its `price` in tramai.toml ([providers.NAME]), or limit max_tokens instead; it is not asked"
+            at = (*node.at, node.verb, "model")
+            yield scene.problem("TRM328", message, at, hint=hint, severity="warning")
 
 
 def _servers(entry: Entry) -> tuple[str, Pointer] | None:

@@ -61,6 +61,7 @@ def run(session: Session, request: Request) -> int:
             from .. import accounts
 
             accounts.require(plan.workflow.steps, options.providers or {}, base=os.getcwd())
+            accounts.warm(plan.workflow.steps, options.providers or {})
         return engine.run(plan, bound, store=store, observers=observers, options=options)
 
     return _carry(session, request, plan, store, go, answers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,14 @@ class Service:
         from . import _service_models
 
         return _service_models.make(self._name, self._account, name)
+
+
+def ready(kind: str) -> None:
+    """Import what a service of this kind needs; whatever is wrong with that is told when it is asked."""
+    with contextlib.suppress(Exception):
+        from . import _service_models
+
+        _service_models.load(kind)
 
 
 def missing_key(name: str, account: Account | None) -> tuple[str, str] | None:

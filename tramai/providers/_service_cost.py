@@ -52,6 +52,20 @@ def known(model: Model, account: Account) -> bool:
     return _listed(made) is not None
 
 
+def listed(kind: str, model: str) -> bool:
+    """Whether the list has a price, by name alone; True where that cannot be told. No client is imported."""
+    try:
+        from genai_prices import Usage, calc_price
+    except ImportError:
+        return True
+    names = {"openai-responses": "openai", "google-cloud": "google"}
+    try:
+        calc_price(Usage(input_tokens=1, output_tokens=1), model, provider_id=names.get(kind, kind))
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
 def unpriced(model: str) -> StepError:
     """What is said about a model whose cost cannot be held to a limit."""
     return StepError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from typing import Any, cast
 
@@ -23,6 +24,15 @@ _NO_KEY = "none"
 """Servers without keys get this one: the libraries insist on one."""
 _BASE = {"azure": "azure_endpoint", "azure-responses": "azure_endpoint"}
 """What the constructor calls the address, where it is not `base_url`."""
+
+
+def load(kind: str) -> None:
+    """Import the classes of a service, and ask nothing."""
+    infer_provider_class(kind)
+    family = kind if kind in ("anthropic", "google", "groq", "mistral", "bedrock", "cohere") else "openai"
+    importlib.import_module(f"pydantic_ai.models.{family}")
+    for part in ("_service_wire", "_service_faults"):
+        importlib.import_module(f".{part}", __package__)
 
 
 def make(name: str, account: Account, model: str) -> Model:
