@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 import re
 import shlex
 import subprocess
@@ -96,6 +97,26 @@ def test_a_value_in_pieces_is_masked(piece: int) -> None:
             assert masker is not None
             told = b"".join(masker.feed(data[at : at + piece]) for at in range(0, len(data), piece)) + masker.close()
             assert told.decode() == Redactor([value]).text(data.decode())
+
+
+@pytest.mark.parametrize("letters", ["ab", "abc\n", "ab+/=", "a\\n\n"])
+def test_pieces_are_masked_as_the_whole_is(letters: str) -> None:
+    chance = random.Random(letters)
+
+    def some(least: int, most: int) -> str:
+        return "".join(chance.choices(letters, k=chance.randint(least, most)))
+
+    for _ in range(300):
+        values = [some(4, chance.choice([5, 9, 90])) for _ in range(chance.randint(1, 3))]
+        hidden = tuple(sorted({value.encode() for value in values}, key=lambda data: (-len(data), data)))
+        text = (some(0, 60) + chance.choice(values) + some(0, 9) + chance.choice(values)[:-1]).encode()
+        masker = stream(hidden)
+        assert masker is not None
+        told, at = b"", 0
+        while at < len(text):
+            piece = text[at : at + chance.randint(1, 9)]
+            told, at = told + masker.feed(piece), at + len(piece)
+        assert told + masker.close() == redact._finder(hidden).mask(text.decode()).encode()
 
 
 def test_only_an_end_that_may_begin_a_value_waits() -> None:
