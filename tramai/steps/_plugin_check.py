@@ -38,7 +38,9 @@ def findings(step: Plugin) -> Iterator[Finding]:
     if step.inner is None:
         return
     for found in _own(step):
-        yield structs.replace(found, pointer=("with", *found.pointer), fix=None)
+        # One code for the rules of all packages: it can be explained, and no two of them mean two things by one.
+        code = found.code if found.code == "TRM430" else "TRM431"
+        yield structs.replace(found, code=code, pointer=("with", *found.pointer), fix=None)
 
 
 _TOLD = {"check": tuple, "replay": Replay, "pure": bool, "needs_loop": bool, "reaches": tuple, "attached": tuple}

@@ -43,7 +43,7 @@ class Ticket(Step, frozen=True, kw_only=True):
     def check(self) -> tuple[Finding, ...]:
         """A ticket of high priority says why."""
         if self.priority == "high" and self.body is None:
-            return (Finding(("priority",), "TRM340", "a ticket of high priority needs a body", "add `body`"),)
+            return (Finding(("priority",), "TRM431", "a ticket of high priority needs a body", "add `body`"),)
         return ()
 
     def shape(self, known: Known) -> dict[str, Any] | None:
