@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tramai.provider import Answer, Call, Question, Turn
-from tramai.step import StepError, Usage
+from tramai.step import Usage
 
 SPENT = Usage(input_tokens=10, output_tokens=5, cost_usd=0.25)
 
@@ -13,14 +13,14 @@ SPENT = Usage(input_tokens=10, output_tokens=5, cost_usd=0.25)
 class Scripted:
     """Gives its answers one after another, and keeps what it was asked."""
 
-    def __init__(self, *answers: Answer | StepError) -> None:
+    def __init__(self, *answers: Answer | BaseException) -> None:
         self.answers = answers
         self.asked: list[Question] = []
 
     async def ask(self, question: Question) -> Answer:
         self.asked.append(question)
         answer = self.answers[len(self.asked) - 1]
-        if isinstance(answer, StepError):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tests.ai_script import Scripted, says, wants
 from tests.engine.support import RUN
 from tramai import engine, inputs, plan, provider, workflow
+from tramai.interrupt import Interrupt
 from tramai.plan import Plan
 from tramai.provider import Answer
 from tramai.step import Replay, StepError
@@ -274,3 +276,41 @@ def test_a_test_needs_a_stub_though_the_model_is_built_in(tmp_path: Path) -> Non
     assert refused.problem.code == "TRM772"
     ran = WorkflowTest(path, allow=["ask"]).run()
     assert ran.outputs["got"]["text"] == '{"twice": 2}'
+
+
+SLOW = CHILD.replace("  - {id: double", "  - {id: wait, shell: test -e go || sleep 600}\n  - {id: double")
+
+
+@pytest.mark.parametrize("looped", [False, True])
+def test_a_tool_that_is_stopped_with_its_step_is_cancelled_and_a_resume_begins_anew(
+    tmp_path: Path, store: Memory, looped: bool
+) -> None:
+    more = "replay: replayable" + ("\n    timeout: 60s" if looped else "")
+    parent = PARENT.replace("openai:one", "demo:tools").replace("    output:", f"    {more}\n    output:")
+    path = write(tmp_path, SLOW, parent)
+    stop = Interrupt()
+    timer = threading.Timer(1.0, lambda: stop.set("signal"))
+    timer.start()
+    assert start(path, store, interrupt=stop, cwd=str(tmp_path)).status == "interrupted"
+    timer.join()
+    (first,) = called(store)
+    assert store.get(first).status is Status.CANCELLED
+    (tmp_path / "go").touch()
+    result = engine.resume(RUN, store=store, options=engine.Options(cwd=str(tmp_path)))
+    assert result.status == "completed", result.error
+    assert [store.get(run_id).status for run_id in called(store)] == [Status.CANCELLED, Status.COMPLETED]
+
+
+def test_what_a_crash_has_left_is_cancelled_by_the_next_use(script: Install, tmp_path: Path, store: Memory) -> None:
+    class Crash(BaseException):
+        pass
+
+    script(wants(("look_up", {"n": 4})), Crash())
+    path = write(tmp_path)
+    with pytest.raises(Crash):
+        start(path, store)
+    service = script(wants(("look_up", {"n": 5})), says("done"))
+    result = engine.resume(RUN, store=store)
+    assert result.status == "completed", result.error
+    assert service.turns[0].text == '{"twice": 10}'
+    assert [store.get(run_id).outputs for run_id in called(store)] == ['{"twice":8}', '{"twice":10}']

@@ -94,27 +94,39 @@ async def call(
     return await _call(host, ctx, ctx.path, target, given, secrets)
 
 
-async def call_once(
-    host: StoreHost, ctx: StepContext, target: Target, given: dict[str, Any], secrets: Mapping[str, str], number: int
+async def call_afresh(
+    host: StoreHost, ctx: StepContext, target: Target, given: dict[str, Any], secrets: Mapping[str, str]
 ) -> Outcome:
     """Carry out one of several calls of an attempt, which must end here: nobody will go on with it later."""
-    path = f"{ctx.path}@tool[{ctx.attempt}.{number}]"
+    numbered = f"{ctx.path}@tool["
+    before = [path for path in host.journal.pasts if path.startswith(numbered)]
+    for path in before:
+        if path not in ctx.called:  # an earlier attempt called it, and a crash may have left it as it was
+            _cancel(host, path)
+            ctx.called.append(path)
+    path = f"{numbered}{len(before) + 1}]"
+    ctx.called.append(path)
     try:
         return await _call(host, ctx, path, target, given, secrets)
     except Blocked as blocked:
         raise StepError("unknown_outcome", str(msgspec.json.decode(blocked.error)["message"])) from None
     except Suspended as suspended:
-        assert host.children is not None
-        host.children.cancel(child_id(host.run_id, path))
+        _cancel(host, path)
         what = "waits for a decision" if suspended.waiting else "sleeps for longer than anybody waits here"
         hint = f"a workflow that is called as a tool has to end; call {target.path} by a step of its own"
         raise StepError("refused", f"{target.path} {what}", hint=hint) from None
-    except StepError:
+    except StepError as error:
+        if error.type == "cancelled":
+            _cancel(host, path)
         raise
     except BaseException:  # the attempt is stopped
-        if host.children is not None:
-            host.children.cancel(child_id(host.run_id, path))
+        _cancel(host, path)
         raise
+
+
+def _cancel(host: StoreHost, path: str) -> None:
+    if host.children is not None:
+        host.children.cancel(child_id(host.run_id, path))
 
 
 async def _call(

@@ -39,6 +39,8 @@ class StepContext:
         self.path = path
         self.attempt = attempt
         self.policy = node.replay
+        self.called: list[str] = []
+        """Paths of the calls that are made afresh, with those of earlier attempts."""
         self.cwd = host.cwd
         self.folder = host.folder
         self.env = host.env
@@ -123,15 +125,15 @@ class StepContext:
             self._host.audience.tell(StepOutput(path=self.path, stream=stream, text=text))
 
     async def call(
-        self, target: Target, given: dict[str, Any], secrets: Mapping[str, str], *, number: int = 0
+        self, target: Target, given: dict[str, Any], secrets: Mapping[str, str], *, afresh: bool = False
     ) -> Outcome:
         """Carry out another workflow."""
-        from .calling import call, call_once
+        from .calling import call, call_afresh
 
         ours = self._scope["secrets"]
         passed = {name: ours[own] for name, own in secrets.items()}
-        if number:
-            return await call_once(self._host, self, target, given, passed, number)
+        if afresh:
+            return await call_afresh(self._host, self, target, given, passed)
         return await call(self._host, self, target, given, passed)
 
     def spent(self, usage: Usage) -> None:

@@ -109,12 +109,12 @@ class Context(Protocol):
         ...
 
     async def call(
-        self, target: Target, given: dict[str, Any], secrets: Mapping[str, str], *, number: int = 0
+        self, target: Target, given: dict[str, Any], secrets: Mapping[str, str], *, afresh: bool = False
     ) -> Outcome:
         """Carry out another workflow with these inputs; `secrets` maps its names for some to ours.
 
-        The one call of a step is gone on with by its next attempt. One of several, by their `number`, is made anew,
-        and cannot wait for long or for people.
+        The one call of a step is gone on with by its next attempt. One of several is made `afresh`, and cannot wait for
+        long or for people.
         """
         ...
 

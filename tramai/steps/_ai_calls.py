@@ -50,7 +50,7 @@ class Desk:
             reply = Reply(text=wrong or "", failed=True)
         else:
             ctx.output("stdout", f"tool: {call.name}\n")
-            reply = await offered.carry(arguments, len(self.calls) + 1)
+            reply = await offered.carry(arguments)
         text = _cut(reply.text)
         if self._clean is not None:
             text = self._clean(text)

@@ -47,8 +47,8 @@ class Offered(msgspec.Struct, frozen=True, kw_only=True):
     tool: Tool
     source: str
     label: str
-    carry: Callable[[dict[str, Any], int], Awaitable[Reply]]
-    """Carry out call number so-and-so of the attempt. StepError only where the step cannot go on."""
+    carry: Callable[[dict[str, Any]], Awaitable[Reply]]
+    """Carry out a call. StepError only where the step cannot go on."""
 
 
 async def offer(tools: Sequence[Toolset], ctx: Context, stack: AsyncExitStack) -> dict[str, Offered]:
@@ -75,15 +75,15 @@ def _workflow(one: Toolset, ctx: Context) -> Offered:
     assert target is not None
     tool = Tool(name=one.called_as(), description=one.told()[:_TOLD], schema=target.told["schema"])
 
-    async def carry(arguments: dict[str, Any], number: int) -> Reply:
-        return await _called(target, arguments, number, ctx)
+    async def carry(arguments: dict[str, Any]) -> Reply:
+        return await _called(target, arguments, ctx)
 
     return Offered(tool=tool, source="workflow", label=target.path, carry=carry)
 
 
-async def _called(target: Target, arguments: dict[str, Any], number: int, ctx: Context) -> Reply:
+async def _called(target: Target, arguments: dict[str, Any], ctx: Context) -> Reply:
     try:
-        outcome = await ctx.call(target, arguments, {}, number=number)
+        outcome = await ctx.call(target, arguments, {}, afresh=True)
     except StepError as error:
         if error.final or error.type in _FINAL:
             raise
@@ -152,7 +152,7 @@ def _of_server(tool: Any, one: Toolset, label: str, session: Session, ctx: Conte
         name=plain_name((one.prefix or "") + tool.name), description=(tool.description or "")[:_TOLD], schema=schema
     )
 
-    async def carry(arguments: dict[str, Any], number: int) -> Reply:
+    async def carry(arguments: dict[str, Any]) -> Reply:
         from ._mcp_session import ToolFailed
 
         try:
