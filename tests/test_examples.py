@@ -387,6 +387,12 @@ def test_sort_mail_takes_the_usual_tricks_out(tramai: Tramai) -> None:
     assert ran.outputs["summary"] == "What is this mail about Late. neutralized neutralized im_end"
 
 
+def test_ask_two_asks_another_service_where_the_first_cannot_answer(tramai: Tramai) -> None:
+    ran = tramai("run", str(EXAMPLES / "ask_two.yaml"), "-i", "model=demo:fail", "-i", "question=Why?")
+    assert ran.outputs == {"answer": "Why?"}
+    assert ran.finished()["answer"] == "recovered"
+
+
 def test_shell_runs_children_in_every_way(tramai: Tramai) -> None:
     text = 'it\'s "quoted", $(harmless) and 100% safe'
     assert tramai("run", str(EXAMPLES / "shell.yaml")).outputs == {
