@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -24,8 +27,9 @@ from tramai.steps._ai_calls import LONGEST_ARGUMENTS, LONGEST_RESULT, without_pa
 from tramai.steps.ai import Ai
 from tramai.stores import open_store
 
+from .processes import eventually
 from .step_context import made, result_of, run
-from .test_mcp import SERVER, Context, Remote, alive
+from .test_mcp import ROOT, SERVER, Context, Remote, alive, servers_in
 
 pytest.importorskip("mcp", reason="the extra is not installed: pip install 'tramai[mcp]'")
 pytest.importorskip("httpx2", reason="mcp 2.0 or newer is not installed: pip install 'tramai[mcp]'")
@@ -358,6 +362,22 @@ def test_an_interrupt_leaves_no_process_and_an_open_question(script: Install, tm
     timer.join()
     assert result.status in {"interrupted", "blocked"}
     assert alive(result.run_id) == []
+
+
+def test_a_killed_runner_leaves_no_server(tmp_path: Path) -> None:
+    file = tmp_path / "ask.yaml"
+    tool = f'{{mcp: {{command: ["{sys.executable}", "{SERVER}"]}}, tools: [sleep]}}'
+    file.write_text(
+        "tramai: 1\nname: a\nsteps:\n  - id: a\n"
+        f"    ai: {{model: 'demo:tools', prompt: x, tools: [{tool}]}}\n    timeout: 60s\n"
+    )
+    command = [sys.executable, "-m", "tramai", "run", str(file), "--store", f"sqlite:{tmp_path / 't.db'}"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "TRAMAI_COOKIE": "outer-" + tmp_path.name}
+    runner = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert eventually(lambda: servers_in(tmp_path), within=20.0)
+    runner.send_signal(signal.SIGKILL)
+    runner.wait()
+    assert eventually(lambda: not servers_in(tmp_path), within=10.0)
 
 
 @pytest.mark.parametrize(
