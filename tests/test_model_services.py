@@ -319,3 +319,29 @@ def test_a_service_with_an_address_of_its_own_that_it_cannot_have_says_what_to_w
     assert error.type == "refused"
     assert error.hint is not None
     assert 'kind = "openai"' in error.hint
+
+
+def test_tools_and_data_go_together(service: str, streamed: bool, server: ModelService) -> None:
+    asked = provider.find(service)
+    prompt = '[[tool weather {"city": "Oslo"}]] [[say {"risk": "high"}]]'
+    first = Question(model=MODELS[service], prompt=prompt, tools=(TOOL,), schema=SCHEMA)
+    wanted = asyncio.run(asked.ask(first))
+    assert [call.name for call in wanted.calls] == ["weather"]
+    turns = (
+        Turn(role="user", text=prompt),
+        Turn(role="assistant", calls=wanted.calls),
+        Turn(role="tool", id=wanted.calls[0].id, name="weather", text="Rain."),
+    )
+    again = Question(model=MODELS[service], prompt="", tools=(TOOL,), schema=SCHEMA, history=turns)
+    assert json.loads(asyncio.run(asked.ask(again)).text) == {"risk": "high"}
+    assert "JSON Schema" in json.dumps(server.asked[1][1]) or "enum" in json.dumps(server.asked[1][1])
+
+
+def test_a_used_up_quota_is_not_tried_again() -> None:
+    from pydantic_ai.exceptions import ModelQuotaExceededError
+
+    from tramai.providers._service_faults import of
+
+    error = of(ModelQuotaExceededError("m", "You exceeded your quota: sk-1"), "openai", "m", None)
+    assert error.type == "refused"
+    assert "sk-1" not in error.message
