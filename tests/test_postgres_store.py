@@ -25,6 +25,7 @@ from tramai.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
+from tramai.pool import Wanted
 from tramai.store import Group, Mark, Note, Status, Store
 from tramai.stores import _postgres_rows, _postgres_schema, open_store
 from tramai.stores._postgres_connection import Db
@@ -32,6 +33,7 @@ from tramai.stores._postgres_url import place_of
 from tramai.stores.postgres import Postgres
 from tramai.testing._at_once import at_once
 from tramai.testing._store_given import HERE, begin, change, claim, definition, done, new_run, record
+from tramai.testing._store_pool import take
 from tramai.testing.clock import FakeClock
 from tramai.testing.store_contract import Opener, StoreContract
 
@@ -40,7 +42,7 @@ from .postgres import Database, Pooler
 ROOT = Path(__file__).parent.parent
 GONE = Note(at=7.0, type="run.removed")
 PARTS = {"head", "lease", "record", "note", "label"}
-TABLES = {"meta", "run", "head", "lease", "record", "note", "label", "blob", "definition", "group"}
+TABLES = {"meta", "run", "head", "lease", "record", "note", "label", "blob", "definition", "group", "worker"}
 
 
 class TestPostgres(StoreContract):
@@ -265,7 +267,7 @@ def test_an_older_format_is_migrated_once(database: Database, monkeypatch: pytes
     stores = at_once([lambda: opened(url) for _ in range(8)])
     assert [store.get("r1").run_id for store in stores] == ["r1"] * 8
     found = database.admin.execute(f'SELECT value FROM "{schema_of(old)}".tramai_meta').fetchall()
-    assert found == [("3",)]
+    assert found == [("4",)]
     assert old.commit(lease, change(FakeClock(), record(1))) == 2  # who was at work meanwhile goes on
     for store in (old, *stores):
         store.close()
@@ -279,7 +281,7 @@ def test_tables_of_format_1_learn_of_groups(database: Database, monkeypatch: pyt
         begin(old, clock)
     store = opened(url)
     found = database.admin.execute(f'SELECT value FROM "{schema_of(store)}".tramai_meta').fetchall()
-    assert found == [("2",)]
+    assert found == [("3",)]
     assert store.get("r1").group is None
     assert store.enter(begin(store, clock, "r2", group=Group("g")), now=clock.now()) == ()
     for one in (old, store):
@@ -309,7 +311,7 @@ def test_a_newer_format_is_refused_and_left_alone(database: Database) -> None:
     database.admin.execute(f"UPDATE \"{schema}\".tramai_meta SET value = '7'")
     before = snapshot(database, schema)
     for create in (True, False):
-        with pytest.raises(StoreTooNew, match="the store has format 7; this tramai knows formats up to 2"):
+        with pytest.raises(StoreTooNew, match="the store has format 7; this tramai knows formats up to 3"):
             open_store(url, create=create)
     assert Postgres.peek(url.partition(":")[2]) == 7
     assert snapshot(database, schema) == before
@@ -691,7 +693,7 @@ def test_rows_without_a_run_and_damaged_texts_are_told(database: Database, store
 def test_a_store_says_how_it_is(database: Database, store: Postgres, clock: FakeClock) -> None:
     begin(store, clock)
     found = store.info()
-    assert (found.kind, found.url, found.format, found.runs) == ("postgres", store.url, 2, {"running": 1})
+    assert (found.kind, found.url, found.format, found.runs) == ("postgres", store.url, 3, {"running": 1})
     assert found.place == f"127.0.0.1:{database.server.port}/postgres {schema_of(store)}.tramai_*"
     assert found.size is not None
     assert found.size > 50_000
@@ -885,7 +887,11 @@ def test_every_look_up_goes_down_an_index(store: Postgres, clock: FakeClock, mon
 @pytest.mark.parametrize(
     ("index", "query"),
     [
-        ("run_due", "SELECT run_id FROM {0} WHERE status = 'sleeping' AND wake_at <= 5 ORDER BY wake_at LIMIT 9"),
+        (
+            "run_wakes",
+            "SELECT run_id FROM {0} WHERE status IN ('sleeping', 'waiting') AND queue = 'default' AND wake_at <= 5 "
+            "ORDER BY wake_at LIMIT 9",
+        ),
         (
             "run_claimable",
             "SELECT run_id FROM {0} WHERE status IN ('ready', 'running') AND queue = 'default' "
@@ -900,6 +906,20 @@ def test_what_workers_look_for_has_an_index(database: Database, store: Postgres,
         plan = str(database.admin.execute("EXPLAIN " + query.format(table)).fetchall())
     assert f"tramai_{index}" in plan
     assert "Sort" not in plan
+
+
+def test_a_worker_looks_down_indexes_alone(store: Postgres, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        store.enqueue(new_run(f"r{number}", labels=("x",)), now=clock.now())
+    wanted = Wanted(queues=("default", "gpu"), labels=("x",), without=("other",))
+
+    def work() -> None:
+        assert len(take(store, clock, wanted, limit=2)) == 2
+        store.next_wake(wanted, now=clock.now())
+
+    plans = explained(store, monkeypatch, work)
+    assert any("tramai_run_claimable" in plan and "tramai_run_wakes" in plan for plan in plans)
+    assert [plan for plan in plans if "Seq Scan on tramai_" in plan] == []
 
 
 def explained(store: Postgres, monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> list[str]:

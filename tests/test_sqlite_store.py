@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 
 from tramai.errors import NotFound, StoreTooNew, StoreUnavailable
+from tramai.pool import Wanted, pooled
 from tramai.store import Group, Mark, Status, Store
 from tramai.stores import _files, _sqlite_connection, _sqlite_schema, open_store
+from tramai.stores._sqlite_connection import Connection
 from tramai.stores.sqlite import Sqlite
-from tramai.testing._store_given import begin, change, done, record
+from tramai.testing._store_given import HERE, TTL, begin, change, done, expire, new_run, record
 from tramai.testing.clock import FakeClock
 from tramai.testing.store_contract import Opener, StoreContract
 
@@ -359,7 +361,7 @@ def test_an_older_format_is_migrated_once(path: Path, clock: FakeClock, monkeypa
     for store in stores:
         store.close()
     check = raw(path)
-    assert check.execute("PRAGMA user_version").fetchone() == (3,)
+    assert check.execute("PRAGMA user_version").fetchone() == (4,)
     check.close()
 
 
@@ -375,25 +377,68 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
         with pytest.raises(KeyboardInterrupt):
             open_store(f"sqlite:{path}")
     check = raw(path)
-    assert check.execute("PRAGMA user_version").fetchone() == (2,)
+    assert check.execute("PRAGMA user_version").fetchone() == (3,)
     assert check.execute("SELECT count(*) FROM sqlite_master WHERE name='extra'").fetchone() == (0,)
     check.close()
     open_store(f"sqlite:{path}").close()
 
 
-def test_a_file_of_format_1_learns_of_groups(path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(_sqlite_schema, "MIGRATIONS", _sqlite_schema.MIGRATIONS[:1])
-        old = open_store(f"sqlite:{path}")
-        lease = begin(old, clock)
-        old.commit(lease, change(clock, done(1)))
-        old.close()
+@pytest.mark.parametrize("older", [1, 2])
+def test_a_file_of_an_older_format_learns_of_groups_and_workers(path: Path, clock: FakeClock, older: int) -> None:
+    old = open_store(f"sqlite:{path}")
+    lease = begin(old, clock)
+    old.commit(lease, change(clock, done(1)))
+    begin(old, clock, "r2", queue="gpu \ud800", priority=7)
+    old.close()
+    aged(path, older)
     store = open_store(f"sqlite:{path}")
     check = raw(path)
-    assert check.execute("PRAGMA user_version").fetchone() == (2,)
+    assert check.execute("PRAGMA user_version").fetchone() == (3,)
     check.close()
     assert (store.get("r1").group, len(store.journal("r1"))) == (None, 1)
-    assert store.enter(begin(store, clock, "r2", group=Group("g")), now=clock.now()) == ()
+    assert (store.get("r2").queue, store.get("r2").priority) == ("gpu \ud800", 7)
+    assert store.enter(begin(store, clock, "r3", group=Group("g")), now=clock.now()) == ()
+    expire(clock)
+    wanted = Wanted(queues=("gpu \ud800",))
+    (one,) = pooled(store).take(wanted, limit=1, owner="w", holder=HERE, ttl=TTL, now=clock.now(), most_claims=5)
+    assert one.run_id == "r2"
+    store.close()
+
+
+def aged(path: Path, format: int) -> None:
+    """Make a file what an older version would have left."""
+    file = raw(path)
+    steps = ["DROP INDEX run_ready", "DROP INDEX run_wakes", "DROP TABLE worker"]
+    steps += [f"ALTER TABLE run DROP COLUMN {name}" for name in ("queue", "priority")]
+    steps += ["CREATE INDEX run_due ON run (wake_at) WHERE status = 'sleeping'"]
+    steps += ["DROP TABLE place"] if format == 1 else []
+    for step in (*steps, f"PRAGMA user_version={format}"):
+        file.execute(step)
+    file.commit()
+    file.close()
+
+
+def test_what_workers_look_for_is_found_by_index(path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = pooled(open_store(f"sqlite:{path}"))
+    store.enqueue(new_run(labels=("x",)), now=clock.now())
+    plans: list[str] = []
+    real = Connection.execute
+
+    def explaining(connection: Connection, statement: str, values: tuple[Any, ...] = ()) -> Any:
+        if statement.startswith("SELECT"):
+            plans.extend(str(row[3]) for row in real(connection, "EXPLAIN QUERY PLAN " + statement, values))
+        return real(connection, statement, values)
+
+    monkeypatch.setattr(store._connection, "execute", explaining.__get__(store._connection))  # type: ignore[attr-defined]
+    monkeypatch.setattr(store, "_execute", store._connection.execute)  # type: ignore[attr-defined]
+    wanted = Wanted(labels=("x",), without=("other",))
+    store.next_wake(wanted, now=clock.now() - 1)
+    store.take(wanted, limit=3, owner="w", holder=HERE, ttl=TTL, now=clock.now(), most_claims=5)
+    store.next_wake(wanted, now=clock.now())
+    assert any("run_ready" in plan for plan in plans)
+    assert any("run_wakes" in plan for plan in plans)
+    assert any("run_in_status" in plan for plan in plans)
+    assert [plan for plan in plans if plan.startswith("SCAN") and "json_each" not in plan] == []
     store.close()
 
 
@@ -410,7 +455,7 @@ def test_a_newer_format_is_refused_untouched(path: Path, log: str) -> None:
         if Path(f"{path}{end}").exists():
             shutil.copy(f"{path}{end}", f"{copy}{end}")
     before = {end: Path(f"{copy}{end}").read_bytes() for end in ("", "-wal") if Path(f"{copy}{end}").exists()}
-    with pytest.raises(StoreTooNew, match="the store has format 99; this tramai knows formats up to 2") as caught:
+    with pytest.raises(StoreTooNew, match="the store has format 99; this tramai knows formats up to 3") as caught:
         open_store(f"sqlite:{copy}")
     assert caught.value.exit_status == 7
     assert {end: Path(f"{copy}{end}").read_bytes() for end in before} == before

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from .codec import Json
+from .store import CALLED as CALLED
 
 EXIT = {
     "completed": 0,
@@ -73,10 +74,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None = None
     wake_at: float | None = None
     resumed: bool = True
-
-
-CALLED = "run "
-"""What `started_by` begins with in a run that another run has called; the caller's id follows."""
 
 
 def exit_status(status: str, error: Mapping[str, Any] | None) -> int:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from .duration import LONGEST
 from .errors import CheckpointConflict, LeaseHeld, LeaseLost, NotInThatState, UsageError
-from .store import Change, Holder, Lease, NewRun, Record, Run, Status
+from .store import Change, Holder, Lease, Mark, NewRun, Record, Run, Status
 
 _SET_IF_GIVEN = ("status", "step", "outputs", "finished", "step_executions", "tokens", "cost_usd", "retry_base")
 
@@ -36,6 +36,12 @@ _Moving = TypeVar("_Moving", bound=Moving)
 
 def check_new(new: NewRun, owner: str, ttl: float) -> None:
     """Refuse a caller's mistake before anything is stored."""
+    check_run(new)
+    check_claim(new.run_id, owner, ttl)
+
+
+def check_run(new: NewRun) -> None:
+    """Refuse a blank name, and a group without room."""
     named("run id", new.run_id)
     if new.start_key is not None:
         named("start key", new.start_key)
@@ -43,7 +49,6 @@ def check_new(new: NewRun, owner: str, ttl: float) -> None:
         named("group", new.group.name)
         if new.group.limit < 1:
             raise ValueError(f"a group has room for at least one run, not for {new.group.limit}")
-    check_claim(new.run_id, owner, ttl)
 
 
 def check_claim(run_id: str, owner: str, ttl: float) -> None:
@@ -84,21 +89,27 @@ def current(stored: Lease | None, given: Lease, now: float) -> bool:
 
 def begun(new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> Run:
     """The header of a run just made and claimed."""
+    lease = _lease(new.run_id, owner=owner, holder=holder, ttl=ttl, now=now, fence=1)
+    status = Status.RUNNING if new.group is None else Status.READY
+    return replace(enqueued(new, now=now), status=status, fence=1, lease=lease)
+
+
+def enqueued(new: NewRun, *, now: float) -> Run:
+    """The header of a run just made that nobody has claimed yet."""
     return Run(
         run_id=new.run_id,
         generation=os.urandom(16).hex(),
         workflow=new.definition.name,
         version=new.definition.version,
         digest=new.definition.digest,
-        status=Status.RUNNING if new.group is None else Status.READY,
+        status=Status.READY,
         inputs=new.inputs,
         cwd=new.cwd,
         file=new.definition.file,
-        fence=1,
+        fence=0,
         revision=1,
         created=new.created,
         updated=now,
-        lease=_lease(new.run_id, owner=owner, holder=holder, ttl=ttl, now=now, fence=1),
         started_by=new.started_by,
         start_key=new.start_key,
         labels=new.labels,
@@ -157,8 +168,11 @@ def progressed(before: _Moving, change: Change) -> _Moving:
         news["error"] = change.error
     if change.wake_at is not UNSET:
         news["wake_at"] = change.wake_at
-    if change.records and before.claims_without_progress:
-        news["claims_without_progress"] = 0
+    if before.claims_without_progress:
+        if any(record.mark is not Mark.STARTED for record in change.records):
+            news["claims_without_progress"] = 0
+        elif change.unclaimed:
+            news["claims_without_progress"] = before.claims_without_progress - 1
     return replace(before, **news)  # type: ignore[type-var]
 
 

@@ -11,6 +11,9 @@ import msgspec
 
 from .errors import TramaiError
 
+CALLED = "run "
+"""What `started_by` begins with in a run that another run has called; the caller's id follows."""
+
 
 class Status(StrEnum):
     """Where a run stands."""
@@ -247,13 +250,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Set by `resume --accept-changes`: the digest the run goes on with."""
     release: bool = False
     """Give the lease back in the same write."""
+    unclaimed: bool = False
+    """Nothing was begun under this claim: it does not count."""
 
 
 class RunExists(TramaiError):
     """run {run_id} already exists"""
 
-    code = "TRM508"
-    exit_status = 5
+    code, exit_status = "TRM508", 5
 
 
 class Store(Protocol):
@@ -308,7 +312,7 @@ class Store(Protocol):
         """Apply a change if the lease is current and unexpired, atomically with that check; the new revision.
 
         LeaseLost otherwise, and nothing is written. A second `completed` for a path: CheckpointConflict.
-        Resets `claims_without_progress` when records are appended.
+        Resets `claims_without_progress` when records are appended that say more than that an attempt has started.
         """
         ...
 

@@ -41,6 +41,8 @@ LEASE = ("fence", "token", "owner", "expires")
 _RUN_ENDS = 1 + len(RUN)
 CREATED = 1 + RUN.index("created")
 """Where the time of creation stands in a row of a header."""
+PRIORITY = 1 + RUN.index("priority")
+"""And its priority."""
 _HEAD_ENDS = _RUN_ENDS + len(HEAD)
 
 

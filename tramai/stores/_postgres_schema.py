@@ -91,10 +91,26 @@ _SECOND = """
 CREATE TABLE {group} (name text COLLATE "C" PRIMARY KEY, revision bigint NOT NULL, runs text[] COLLATE "C" NOT NULL);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
+# What workers look for. `offered` is the end of the moment for which a run is offered to one of them alone.
+_THIRD = """
+ALTER TABLE {lease} ADD COLUMN offered double precision NOT NULL DEFAULT 0;
+DROP INDEX {run_due};
+CREATE INDEX "{prefix}run_wakes" ON {run} (queue, wake_at) WHERE status IN ('sleeping', 'waiting');
+CREATE TABLE {worker} (
+    id text COLLATE "C" PRIMARY KEY,
+    started double precision NOT NULL,
+    seen double precision NOT NULL,
+    draining boolean NOT NULL,
+    body text NOT NULL);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
 """What makes format n+1 of format n."""
 
-TABLES = ("meta", "key", "now", "run", "head", "lease", "record", "note", "label", "blob", "definition", "group")
+TABLES = (
+    *("meta", "key", "now", "run", "head", "lease", "record", "note", "label", "blob", "definition", "group"),
+    "worker",
+)
 """What statements name: the tables, a sequence and a function."""
 _PATIENCE = 600.0
 _NO_FORMAT = "its tables are another program's, or damaged"
@@ -102,7 +118,7 @@ _NO_FORMAT = "its tables are another program's, or damaged"
 
 def names(place: Place) -> Mapping[str, str]:
     """What statements call the tables: each by its full, quoted name."""
-    full = {name: f'"{place.schema}"."{place.prefix}{name}"' for name in TABLES}
+    full = {name: f'"{place.schema}"."{place.prefix}{name}"' for name in (*TABLES, "run_due")}
     return full | {"prefix": place.prefix}
 
 

@@ -56,7 +56,7 @@ _PARTS = {
     "first lease": """INSERT INTO {lease} (run, fence, token, owner, expires)
     SELECT moved.run, %(lease_fence)s, %(token)s, %(owner)s, %(expires)s FROM moved""",
     "lease": """UPDATE {lease} AS l SET fence = %(lease_fence)s, token = %(token)s, owner = %(owner)s,
-    expires = %(expires)s FROM moved WHERE l.run = moved.run""",
+    expires = %(expires)s, offered = 0 FROM moved WHERE l.run = moved.run""",
     "run": """UPDATE {run} AS r SET workflow = %(workflow)s, digest = %(digest)s, status = %(status)s,
     wake_at = %(wake_at)s, body = %(run_body)s, sum = %(run_sum)s FROM moved WHERE r.id = moved.run""",
     "records": """INSERT INTO {record} (run, seq, path, mark, value, body, sum) SELECT moved.run, r.* FROM moved,
@@ -80,6 +80,31 @@ _HEADER = ", ".join(
 )
 # LEFT JOIN: a run without its other half is a damaged one, not one that never was.
 _OF_RUN = "FROM {run} AS r LEFT JOIN {head} AS h ON h.run = r.id LEFT JOIN {lease} AS l ON l.run = r.id"
+
+# What comes up, queue by queue, each look down one index. What others are just looking at is passed over: they have
+# marked it as offered, or are about to. The clock is asked once, or no index would serve.
+_CLOCK = "clock AS MATERIALIZED (SELECT {now}() AS t)"
+_NOW = "(SELECT t FROM clock)"
+_FREE = f"(l.expires IS NULL OR l.expires <= {_NOW}) AND l.offered <= {_NOW}"
+_ONLY = """NOT r.run_id = ANY(%(without)s::text[]) AND (cardinality(%(labels)s::text[]) = 0 OR EXISTS (
+    SELECT FROM {label} AS b WHERE b.name = ANY(%(labels)s::text[]) AND b.created = r.created
+    AND b.run_id = r.run_id))"""
+_LOOK = "SELECT r.id, r.priority, r.created FROM {run} AS r JOIN {lease} AS l ON l.run = r.id WHERE r.queue = q.name"
+_UP = f"""up AS (SELECT found.* FROM unnest(%(queues)s::text[]) AS q (name), LATERAL (
+    ({_LOOK} AND r.status IN ('ready', 'running') AND {_FREE} AND {_ONLY}
+    ORDER BY r.priority DESC, r.created LIMIT %(look)s)
+    UNION ALL ({_LOOK} AND r.status IN ('sleeping', 'waiting') AND r.wake_at <= {_NOW} AND {_FREE} AND {_ONLY}
+    ORDER BY r.wake_at LIMIT %(look)s)) AS found)"""
+_OFFER = f"""WITH {_CLOCK}, {_UP},
+    picked AS (SELECT l.run FROM up JOIN {{lease}} AS l ON l.run = up.id WHERE {_FREE}
+    ORDER BY up.priority DESC, up.created, up.id LIMIT %(limit)s FOR UPDATE OF l SKIP LOCKED),
+    offered AS (UPDATE {{lease}} AS l SET offered = {_NOW} + %(offered)s FROM picked WHERE l.run = picked.run
+    RETURNING l.run)"""
+_FIRST_WAKE = f"""(SELECT min(first.wake_at) FROM unnest(%(queues)s::text[]) AS q (name), LATERAL (
+    SELECT r.wake_at FROM {{run}} AS r WHERE r.queue = q.name AND r.status IN ('sleeping', 'waiting')
+    AND r.wake_at > {_NOW} ORDER BY r.wake_at LIMIT 1) AS first)"""
+_FIRST_END = f"""(SELECT min(l.expires) FROM {{run}} AS r JOIN {{lease}} AS l ON l.run = r.id
+    WHERE r.status = 'running' AND r.queue = ANY(%(queues)s::text[]) AND l.expires > {_NOW})"""
 
 
 class Sql:
@@ -118,7 +143,32 @@ class Sql:
         self.get_all = self._named(f"SELECT {_HEADER} {_OF_RUN} WHERE r.run_id = ANY(%s::text[])")
         self.list = self._named(f"WITH {_LISTED} SELECT name FROM listed")
 
+        self._for_workers()
         self._for_operators()
+
+    def _for_workers(self) -> None:
+        """What gives out runs, and who is there to take them."""
+        self.offer = self._named(f"{_OFFER} SELECT {_HEADER} {_OF_RUN} JOIN offered ON offered.run = r.id")
+        self.held = self._named(
+            f"SELECT {_HEADER} {_OF_RUN} WHERE r.status = 'running' AND r.queue = ANY(%(queues)s::text[]) "
+            "AND l.expires > {now}() AND starts_with(l.owner, %(host)s) AND NOT r.run_id = ANY(%(without)s::text[])"
+        )
+        self.wake = self._named(
+            f"WITH {_CLOCK}, {_UP} SELECT CASE WHEN EXISTS (SELECT FROM up) THEN 0 ELSE least({_FIRST_WAKE}, "
+            f"{_FIRST_END}) - (SELECT t FROM clock) END"
+        )
+        self.beat = self._named(
+            "WITH forgotten AS (DELETE FROM {worker} WHERE seen < {now}() - 86400 AND id <> %(id)s) "
+            "INSERT INTO {worker} AS w (id, started, seen, draining, body) "
+            "VALUES (%(id)s, %(started)s, {now}(), false, %(body)s) ON CONFLICT (id) DO UPDATE SET seen = {now}(), "
+            "draining = w.draining AND w.started = excluded.started, started = excluded.started, body = excluded.body "
+            "RETURNING draining"
+        )
+        self.workers = self._named("SELECT body, {now}() - seen, draining FROM {worker} ORDER BY id")
+        self.drain = self._named(
+            "UPDATE {worker} SET draining = true WHERE id = %s RETURNING body, {now}() - seen, draining"
+        )
+        self.leave = self._named("DELETE FROM {worker} WHERE id = %s")
 
     def _for_operators(self) -> None:
         """What looks at everything."""

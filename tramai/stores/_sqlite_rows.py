@@ -9,8 +9,13 @@ from ..store import Record, Run
 from . import _rows
 from ._rows import Fetch, Head, Row, utf8
 
-RUN = ("id", "run_id", "workflow", "status", "created", "start_key", "wake_at", "body", "sum")
+RUN = (
+    *("id", "run_id", "workflow", "status", "queue", "priority", "created", "start_key", "wake_at"),
+    *("body", "sum"),
+)
 """Columns of the half of a header that seldom changes, and of what SQL looks runs up by."""
+CREATED = RUN.index("created")
+"""Where the time of creation stands in a row of a header."""
 HEAD = ("fence", "lease_token", "lease_owner", "lease_expires", "last_seq", "last_note", "body", "sum")
 """Columns of the half of a header that moves, and of what SQL checks a writer by."""
 
@@ -70,7 +75,8 @@ def reversed_id(run_id: str) -> bytes:
 
 def _seen(run: Run) -> Row:
     """What SQL looks a run up by."""
-    return (run.run_id, run.workflow, run.status.value, run.created, run.start_key, run.wake_at)
+    names = (run.run_id, run.workflow, run.status.value, run.queue)
+    return (*names, run.priority, run.created, run.start_key, run.wake_at)
 
 
 def _checked(run: Run) -> Row:

@@ -8,12 +8,14 @@ A row's `body` is the JSON text of the noun it keeps, and `sum` its checksum; th
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable
 from typing import Any
 
 from ._sqlite_file import flush
+from ._sqlite_rows import bindable
 
 APPLICATION_ID = 0x7452414D
 """Tells our files from other programs' (`tRAM`)."""
@@ -81,7 +83,33 @@ def _second(db: Any) -> None:
     db["place"].create({"name": str, "run_id": str}, pk=("name", "run_id"), not_null={"name", "run_id"})
 
 
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first, _second)
+# What workers look for. A run that somebody starts and carries through himself is in none of these indexes but for the
+# moment that it is interrupted: it costs no page more.
+_FOR_WORKERS = """
+ALTER TABLE run ADD COLUMN queue TEXT NOT NULL DEFAULT 'default';
+ALTER TABLE run ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+DROP INDEX run_due;
+CREATE INDEX run_ready ON run (queue, priority DESC, created, run_id) WHERE status = 'ready';
+CREATE INDEX run_wakes ON run (queue, wake_at) WHERE status IN ('sleeping', 'waiting');
+CREATE TABLE worker (id TEXT PRIMARY KEY, seen REAL NOT NULL, draining INTEGER NOT NULL, body TEXT NOT NULL)"""
+
+
+def _third(db: Any) -> None:
+    """Format 3: queue and priority of a run stand in columns, `worker` lists the workers."""
+    for statement in _FOR_WORKERS.split(";"):
+        db.execute(statement)
+    # The columns must agree with the bodies, and most say nothing of either.
+    query = """SELECT id, CAST(body AS BLOB) FROM run WHERE body LIKE '%"queue":%' OR body LIKE '%"priority":%'"""
+    for key, body in db.execute(query).fetchall():
+        try:
+            said = json.loads(body)
+            values = (bindable(said.get("queue", "default")), said.get("priority", 0), key)
+        except (ValueError, AttributeError):
+            continue  # damaged, and will be found so
+        db.execute("UPDATE run SET queue=?, priority=? WHERE id=?", values)
+
+
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first, _second, _third)
 """What makes format n+1 of format n; each is given a `sqlite_utils.Database`."""
 
 

@@ -17,6 +17,7 @@ from ..errors import CheckpointConflict, ConfigurationError, LeaseLost, NotFound
 from ..portable import Bundle, Info, StartKeyTaken
 from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, RunExists, Status
 from . import _whole
+from ._memory_pool import Pool
 
 
 class _Kept(msgspec.Struct):
@@ -28,7 +29,7 @@ class _Kept(msgspec.Struct):
     completed: set[str] = set()
 
 
-class Memory:
+class Memory(Pool):
     """A store in memory: the whole contract, nothing shared between processes."""
 
     def __init__(self, where: str = "", *, create: bool = True, url: str = "memory:", sealed: bool = False) -> None:
@@ -42,6 +43,7 @@ class Memory:
         self._start_keys: dict[str, str] = {}
         self._definitions: dict[str, Definition] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
+        self._workers = {}
 
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it; see `Store.create`."""
@@ -253,6 +255,9 @@ class Memory:
     def _check_open(self) -> None:
         if not self._open:
             raise StoreUnavailable(what="it is closed")
+
+    def _keep(self, run: Run) -> None:
+        self._runs[run.run_id] = _Kept(run)
 
     def _kept(self, run_id: str) -> _Kept:
         self._check_open()

@@ -25,7 +25,7 @@ from . import _postgres_schema as schema
 from . import _rows as rows
 from ._postgres_connection import PATIENCE, Db, Pool
 from ._postgres_failures import Duplicate, busy
-from ._postgres_groups import Groups
+from ._postgres_pool import Pool as Workers
 from ._postgres_read import name_of
 from ._postgres_rows import Header
 from ._postgres_sql import Sql
@@ -37,7 +37,7 @@ _BEATS = 2
 _KNOWN = 256
 
 
-class Postgres(Groups):
+class Postgres(Workers):
     """A store in the tables of one PostgreSQL schema, shared by many machines."""
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import UNSET
@@ -23,13 +23,11 @@ from . import _sqlite_rows as columns
 from . import _sqlite_schema as schema
 from ._files import Lock, locked
 from ._sqlite_connection import FAILED, Connection, Failure, public
-from ._sqlite_groups import Groups
+from ._sqlite_pool import GET_BY_KEY, HEADER, Pool
 from ._sqlite_whole import ADD_NOTE, ADD_RECORD, ddl, peek
 
-_HEADER = ", ".join([f"run.{name}" for name in columns.RUN] + [f"head.{name}" for name in columns.HEAD])
 _KEYS = "run.id, run.created, CAST(run.run_id AS BLOB)"
-_GET = f"SELECT {_HEADER} FROM run LEFT JOIN head ON head.run=run.id WHERE run.run_id=?"  # noqa: S608 (constants)
-_GET_BY_KEY = f"SELECT {_HEADER} FROM run LEFT JOIN head ON head.run=run.id WHERE run.id=?"  # noqa: S608 (constants)
+_GET = f"SELECT {HEADER} FROM run LEFT JOIN head ON head.run=run.id WHERE run.run_id=?"  # noqa: S608 (constants)
 _GET_HEAD = """SELECT run.id, head.last_seq, head.last_note, head.body, head.sum
     FROM run LEFT JOIN head ON head.run=run.id WHERE run.run_id=?"""
 
@@ -46,7 +44,7 @@ _GO_ON = f"UPDATE head SET last_seq=?, last_note=?, body=?, sum=? {_IF_HELD} AND
 _KNOWN = 256
 
 
-class Sqlite(Groups):
+class Sqlite(Pool):
     """A store in one SQLite file, shared by the processes of one host."""
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:
@@ -56,7 +54,7 @@ class Sqlite(Groups):
         self._faults: tuple[Mapping[str, str], ...] = ()
         place.prepare(path, create=create)
         self._connection = self._connect(path, create=create)
-        self._execute = self._connection.execute
+        self._execute: Callable[..., Any] = self._connection.execute
         self._known: dict[str, rows.Head] = {}
 
     @staticmethod
@@ -85,7 +83,7 @@ class Sqlite(Groups):
             if new.start_key is not None:
                 found = execute("SELECT id FROM run WHERE start_key=?", (new.start_key,)).fetchone()
                 if found is not None:
-                    return self._whole(columns.header_of(execute(_GET_BY_KEY, found).fetchone())[0]), None
+                    return self._whole(self._by_key(found[0])[0]), None
             if execute("SELECT 1 FROM run WHERE run_id=?", (new.run_id,)).fetchone() is not None:
                 raise RunExists(run_id=new.run_id)
             run = rules.begun(new, owner=owner, holder=holder, ttl=ttl, now=now)
@@ -352,8 +350,8 @@ class Sqlite(Groups):
     def _page_rows(self, query: str, values: tuple[Any, ...]) -> list[tuple[str, float, rows.Row | Failure]]:
         """Id, time of creation, and the row of each run; one by one, and what failed, where the file is damaged."""
         try:
-            found = self._execute(query.format(_HEADER), values).fetchall()
-            return [(*columns.unbound((row[1], row[4])), row) for row in found]
+            found = self._execute(query.format(HEADER), values).fetchall()
+            return [(*columns.unbound((row[1], row[columns.CREATED])), row) for row in found]
         except FAILED as error:
             if isinstance(public(error), StoreUnavailable):
                 raise
@@ -361,7 +359,7 @@ class Sqlite(Groups):
         for key, created, name in self._execute(query.format(_KEYS), values).fetchall():
             row: rows.Row | Failure
             try:
-                row = self._execute(_GET_BY_KEY, (key,)).fetchone() or sqlite3.DatabaseError("decode to UTF-8")
+                row = self._execute(GET_BY_KEY, (key,)).fetchone() or sqlite3.DatabaseError("decode to UTF-8")
             except FAILED as error:
                 row = error
             one_by_one.append(((name or b"?").decode("utf-8", "replace"), created, row))

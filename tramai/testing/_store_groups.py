@@ -171,7 +171,7 @@ class Groups(Given):
         assert (before.status, now.status, now.claims_without_progress) == (Status.RUNNING, Status.READY, 1)
         assert store.enter(lease, now=clock.now()) == ()
         assert store.get("r1").claims_without_progress == 2
-        store.commit(lease, change(clock, record(1)))
+        store.commit(lease, change(clock, done(1)))
         assert store.get("r1").claims_without_progress == 0
 
     def test_a_failed_run_is_finished_until_it_has_its_place(self, store: Store, clock: FakeClock) -> None:

@@ -14,8 +14,8 @@
 
 The suite reads as the specification; its parts are `_store_creating`, `_store_leases`, `_store_journal`,
 `_store_groups`, `_store_operators`, `_store_pages`, `_store_races`, `_store_processes`, `_store_walk`,
-`_store_whole` and `_store_retention`. The last two are about `tramai.portable.Portable`, and skipped for a store
-without it.
+`_store_whole`, `_store_retention` and `_store_pool`. Those three are about `tramai.portable.Portable` and
+`tramai.pool.Pool`, and skipped for a store without them.
 """
 
 # ruff: noqa: E402 (pytest must be told before the parts are imported, or their asserts explain nothing)
@@ -26,7 +26,7 @@ import pytest
 
 _PARTS = (
     *("creating", "leases", "journal", "groups", "operators", "pages", "races", "processes", "walk"),
-    *("whole", "retention"),
+    *("whole", "retention", "pool"),
 )
 pytest.register_assert_rewrite(*(f"{__package__}._store_{part}" for part in _PARTS))
 
@@ -37,6 +37,7 @@ from ._store_journal import Journal
 from ._store_leases import Leases
 from ._store_operators import Operators
 from ._store_pages import Pages
+from ._store_pool import Workers
 from ._store_processes import Processes
 from ._store_races import Races
 from ._store_retention import Retention
@@ -46,5 +47,7 @@ from ._store_whole import Whole
 __all__ = ["Opener", "StoreContract"]
 
 
-class StoreContract(Creating, Leases, Journal, Groups, Operators, Pages, Races, Processes, Walk, Whole, Retention):
+class StoreContract(
+    Creating, Leases, Journal, Groups, Operators, Pages, Races, Processes, Walk, Whole, Retention, Workers
+):
     """Everything a store promises. Override `make_store`, and `opener` if processes can share the store."""
