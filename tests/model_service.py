@@ -48,6 +48,7 @@ class ModelService:
             "OPENAI_BASE_URL": f"{self.url}/v1",
             "ANTHROPIC_BASE_URL": self.url,
             "GOOGLE_GEMINI_BASE_URL": self.url,
+            "NO_PROXY": "127.0.0.1",
             "OPENAI_API_KEY": "key-of-openai",
             "ANTHROPIC_API_KEY": "key-of-anthropic",
             "GOOGLE_API_KEY": "key-of-google",

@@ -97,7 +97,7 @@ def model() -> Iterator[str]:
 def run(folder: Path, text: str, *arguments: str, **env: str) -> tuple[dict[str, Any], str]:
     """How a run ended, and what was told meanwhile."""
     (folder / "flow.yaml").write_text(text, encoding="utf-8")
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(folder), **env}
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(folder), "NO_PROXY": "127.0.0.1", **env}
     command = [sys.executable, "-m", "tramai", "run", "flow.yaml", *arguments]
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
