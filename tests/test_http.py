@@ -677,6 +677,14 @@ def test_an_odd_url_is_refused(url: str) -> None:
     assert "secretpw" not in caught.value.message
 
 
+@pytest.mark.parametrize("text", ["https://x.example/" + "a" * 70_000, "https://x.example/?q=" + "é" * 20_000])
+def test_a_url_that_is_too_long_is_refused(text: str) -> None:
+    with pytest.raises(StepError) as caught:
+        _http_guard.parse(text)
+    assert caught.value.type == "refused"
+    assert caught.value.message.endswith("is too long")
+
+
 @given(st.text() | st.text().map(lambda text: "http://" + text))
 def test_any_text_is_a_url_or_refused(text: str) -> None:
     try:

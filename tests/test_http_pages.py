@@ -282,12 +282,23 @@ def test_any_header_has_links_or_none(header: str) -> None:
 def test_a_header_made_to_be_slow_is_not() -> None:
     for header in ("<a" * 30_000, "; " * 30_000, "<a>" + " " * 60_000, '<a>; b="' + "\\" * 60_000, "<a>; rel=n" * 9000):
         assert links(header, BASE)["next"] is None
+    # Each of these spaces belonged to what is before it or to what comes after it: twice as many ways with each more.
+    for blank in (";a= ", "; a = ", ";a =  "):
+        assert links(f'<a>{blank * 10_000}"', BASE)["next"] is None
+        assert links(f"<a>{blank * 10_000}; rel = next", BASE)["next"] == "https://api.example.com/v1/a"
 
 
 def test_an_answer_tells_its_links_and_the_output_does_not_repeat_them() -> None:
     result, _ = fetch(answer(200, link="</2>; rel=next"))
     assert result["links"]["next"].endswith("/2")
     assert "links" not in made(Http, get=OK).output(result)
+
+
+def test_parameters_that_make_no_url_are_refused() -> None:
+    how = {"next": "${{ {'cursor': result.body.cursor} }}", "items": "${{ [1] }}"}
+    error = failure(page({"cursor": "x" * 70_000}), paginate=how)
+    what = "the URL of the page after page 1 cannot be made: its parameters are too long"
+    assert (error.type, error.message) == ("refused", what)
 
 
 def test_links_hold_no_secret_of_the_url() -> None:

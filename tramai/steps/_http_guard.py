@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 CONNECT = 10.0
 """Seconds for one attempt to connect to one address."""
 
+_LONG = 20_000
+"""Characters that may be more than httpx takes (65,536) once they are escaped."""
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
@@ -130,9 +132,10 @@ def parse(text: str) -> httpx.URL:
     import httpx
 
     try:
-        url = httpx.URL(text)
+        url = httpx.URL(text).copy_with(fragment=None)
+        url.copy_with(host=url.host)  # as `send` will: it may have become too long by its escapes
     except (httpx.InvalidURL, ValueError):  # idna raises UnicodeError, a ValueError
-        raise _refused("is no URL", text) from None
+        raise _refused("is no URL" if len(text) < _LONG else "is too long", text) from None
     if url.scheme not in ("http", "https"):
         what = f"has the scheme {url.scheme[:20]}" if url.scheme else "has no scheme"
         raise _refused(f"{what}: http and https are requested, nothing else", text)
@@ -143,7 +146,7 @@ def parse(text: str) -> httpx.URL:
         problem = f"has the port {url.port}"
     if problem is not None:
         raise _refused(problem, text)
-    return url.copy_with(fragment=None)
+    return url
 
 
 def _refused(problem: str, text: str) -> StepError:

@@ -53,7 +53,13 @@ def _next(value: Any, base: httpx.URL, number: int) -> httpx.URL | None:
     if isinstance(value, dict):
         if None in value.values() or "" in value.values():
             return None
-        return parse(str(base.copy_merge_params({name: _parameter(name, item) for name, item in value.items()})))
+        given = {name: _parameter(name, item) for name, item in value.items()}
+        try:
+            merged = str(base.copy_merge_params(given))
+        except httpx.InvalidURL:
+            what = f"the URL of the page after page {number} cannot be made: its parameters are too long"
+            raise StepError("refused", what) from None
+        return parse(merged)
     if not isinstance(value, str):
         what = f"paginate.next is {_kind(value)} on page {number}, not a URL"
         hint = "it is the URL of the next page, parameters for its query, or null after the last one"
