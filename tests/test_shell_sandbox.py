@@ -73,12 +73,37 @@ def test_what_may_be_written_can_be_named(ctx: Context, tmp_path: Path) -> None:
     assert text(ctx, script, sandbox={"write": ["build"]}) == "build"
     assert text(ctx, script, sandbox={"write": []}) == ""
     assert text(ctx, script, sandbox={"write": [str(other)]}).split() == ["../other", "link"]
-    assert text(ctx, script, sandbox={"write": [".", "link"]}).split() == [".", "build", "../other", "link"]
+    assert text(ctx, script, sandbox={"write": [".", str(other)]}).split() == [".", "build", "../other", "link"]
     ctx.scope = {"inputs": {"where": "build"}}
     assert text(ctx, script, sandbox={"write": ["${{ inputs.where }}"]}) == "build"
     error = fails(ctx, run="true", sandbox={"write": ["no"]})
     assert (error.type, error.message) == ("refused", f"{ctx.cwd}/no of sandbox.write does not exist")
     assert "no sandbox" in fails(ctx, run="true", sandbox={"write": ["/"]}).message
+
+
+@needed
+@pytest.mark.parametrize("how", ["read", "write"])
+@pytest.mark.parametrize("place", ["build", "build/.ssh"])
+def test_a_child_opens_nothing_to_the_next_one_by_a_link(how: str, place: str, ctx: Context, tmp_path: Path) -> None:
+    (tmp_path / "home" / ".ssh").mkdir()
+    run = tmp_path / "run"
+    (run / "build").mkdir()
+    text(ctx, 'rmdir build; ln -s "$TARGET" build', env={"TARGET": str(tmp_path / "home")}, sandbox=True)
+    error = fails(ctx, run="true", sandbox={how: [place]})
+    target = str(tmp_path / "home") + place.removeprefix("build")
+    assert error.type == "refused"
+    assert error.message == f"{place} of sandbox.{how} is a link that leads out of the run's folder, to {target}"
+    assert error.hint == f"name {target} itself, if the step may have it"
+    assert fails(ctx, run="true", sandbox={how: [str(run / place)]}).type == "refused"
+
+
+@needed
+def test_links_within_the_folder_of_the_run_are_followed(ctx: Context, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    (run / "real").mkdir()
+    (run / "link").symlink_to("real")
+    text(ctx, "echo x > real/made", sandbox={"write": ["link"]})
+    assert (run / "real" / "made").read_text() == "x\n"
 
 
 @needed

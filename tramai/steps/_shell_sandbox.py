@@ -152,7 +152,18 @@ def _path(ctx: Context, text: str, how: str) -> str:
     if path == "/":
         hint = f"name the folders that the step needs in sandbox.{how}"
         raise StepError("refused", f"sandbox.{how} may not be / itself: that would be no sandbox", hint=hint)
+    folder = os.path.realpath(ctx.cwd)
+    if _own(ctx, text) and not path.startswith(folder.rstrip("/") + "/"):
+        # What an earlier child could write it could also replace by a link, to the home for instance.
+        message = f"{text} of sandbox.{how} is a link that leads out of the run's folder, to {path}"
+        raise StepError("refused", message, hint=f"name {path} itself, if the step may have it")
     return path
+
+
+def _own(ctx: Context, text: str) -> bool:
+    """Whether a path lies in the run's folder as it is written, whatever its links lead to."""
+    written = os.path.normpath(os.path.join(ctx.cwd, os.path.expanduser(text)))
+    return any(written.startswith(folder.rstrip("/") + "/") for folder in (ctx.cwd, os.path.realpath(ctx.cwd)))
 
 
 def _there(paths: Iterable[str]) -> list[str]:
