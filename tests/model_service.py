@@ -1,6 +1,7 @@
 """A model service on loopback that speaks four languages and fails in the way that the prompt says.
 
-`[[status 429]]`, `[[wait 7]]` (with Retry-After), `[[say TEXT]]`, `[[tool NAME {…}]]`, `[[empty]]`, `[[truncated]]`,
+`[[status 429]]`, `[[wait 7]]` (with Retry-After), `[[say TEXT]]`, `[[key]]` (says the key it was asked with),
+`[[tool NAME {…}]]`, `[[empty]]`, `[[truncated]]`,
 `[[refuse]]`, `[[malformed]]`, `[[sleep 2]]`, `[[drip]]`, `[[cut]]` (closes in the middle), `[[reset]]` (breaks off
 within a chunk), `[[late]]` (closes after the answer without the last word); else: an echo, or data for a schema.
 `[[first cut]]` and so on are for the first request alone.
@@ -108,12 +109,17 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Stay silent."""
 
+    def _key(self) -> str:
+        """The key that the request was made with."""
+        named = (self.headers.get(name) for name in ("authorization", "x-api-key", "x-goog-api-key"))
+        return next(value for value in named if value).removeprefix("Bearer ")
+
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
         path = self.path.partition("?")[0]
         self.server.service.asked.append(({name.lower(): value for name, value in self.headers.items()}, body))
         spoken = next(each for each in FORMATS if path.endswith(each.ends))
-        prompt = self.server.service.now(spoken.prompt(body))
+        prompt = self.server.service.now(spoken.prompt(body)).replace("[[key]]", f"[[say {self._key()}]]")
         if found := re.search(r"\[\[sleep ([\d.]+)\]\]", prompt):
             self.server.service.stop.wait(float(found[1]))
         if found := re.search(r"\[\[status (\d+)\]\]", prompt):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from .definition import SecretSource
 from .errors import ExtraMissing, SecretMissing, SecretTooShort
 from .redact import SHORTEST
+from .step import Node
 
 PATIENCE = 30.0
 """Seconds that a command has to print a secret."""
@@ -60,6 +61,16 @@ def _open_to(path: str) -> int:
         return 0
     ours = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
     return found.st_mode & 0o777 if ours and found.st_mode & 0o066 else 0
+
+
+def masked(secrets: Mapping[str, str], nodes: Iterable[Node]) -> Iterator[str]:
+    """All that must not be kept or shown: the secrets, and with an `ai` step the keys of model services found here."""
+    yield from secrets.values()
+    if any(node.verb == "ai" for node in nodes):
+        from .provider import KEYS
+
+        names = {name for variables in KEYS.values() for name in variables}
+        yield from (value for name in sorted(names) if (value := os.environ.get(name)))
 
 
 def source_of(source: SecretSource) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from . import faults, given, recovery
+from . import faults, given, recovery, secret
 from .audience import Audience
 from .clock import Clock
 from .codec import Json, decode, encode
@@ -71,7 +71,7 @@ class Session:
         self.cancelling = cancelling
         """Nothing more is wanted of the run than its `finally`."""
         self.records = records
-        self.redactor = audience.redactor = Redactor(secrets.values())
+        self.redactor = audience.redactor = Redactor(secret.masked(secrets, plan.nodes.values()))
         self.interrupt: Interrupt = options.interrupt or Interrupt()
         self.hurry: Interrupt = options.hurry or Interrupt()
         base = run.retry_base

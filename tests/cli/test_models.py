@@ -261,3 +261,17 @@ def test_a_workflow_that_asks_only_the_demo_imports_no_client() -> None:
 def test_checking_a_workflow_with_a_real_model_imports_no_client() -> None:
     assert not imported("validate", asking()) & NEVER
     assert not imported("plan", "asks.yaml") & NEVER
+
+
+@pytest.mark.parametrize("model", SERVICES)
+def test_a_key_of_the_environment_is_masked_wherever_a_model_says_it(
+    model: str, tramai: Tramai, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    key = "sk-canary-0a1b2c3d4e5f"
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, key)
+    result = tramai("run", "-v", asking("[[key]]", model=model))
+    assert result.exit_code == 0, result.stderr
+    assert "***" in result.stdout
+    assert key not in result.stdout + result.stderr
+    assert not [file for file in Path(".tramai").rglob("*") if file.is_file() and key.encode() in file.read_bytes()]
