@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from .. import kinds
+from ..attached import PromptFile
 from ..errors import PluginUnusable, TramaiError
 from ..expression import suggest
+from ..permits import Permits
 from ..step import Finding, Replay
 from ._plugin_kind import FAMILY, load
 
@@ -43,23 +47,64 @@ def findings(step: Plugin) -> Iterator[Finding]:
         yield structs.replace(found, code=code, pointer=("with", *found.pointer), fix=None)
 
 
-_TOLD = {"check": tuple, "replay": Replay, "pure": bool, "needs_loop": bool, "reaches": tuple, "attached": tuple}
+_TOLD: dict[str, type] = {
+    "check": tuple,
+    "replay": Replay,
+    "pure": bool,
+    "needs_loop": bool,
+    "spawning": bool,
+    "reaches": tuple,
+    "attached": tuple,
+}
 """What a class is asked before a run, and what it has to answer with."""
+
+
+def is_reach(said: Any) -> bool:
+    """Whether one of the things that a class reaches for can be meant."""
+    if not (isinstance(said, tuple) and 3 <= len(said) <= 4 and isinstance(said[1], tuple)):
+        return False
+    return said[0] in _KINDS and isinstance(said[2], str | None)
+
+
+def is_attached(said: Any) -> bool:
+    """Whether one of the files that a class names can be meant."""
+    return isinstance(said, tuple) and len(said) == 2 and isinstance(said[0], tuple) and isinstance(said[1], PromptFile)
+
+
+def _is_finding(said: Any) -> bool:
+    return (
+        isinstance(said, Finding)
+        and isinstance(said.pointer, tuple)
+        and isinstance(said.message, str)
+        and isinstance(said.hint, str | None)
+        and said.severity in ("error", "warning")
+    )
+
+
+_KINDS = frozenset(Permits.__struct_fields__)
+_PARTS = {"check": _is_finding, "reaches": is_reach, "attached": is_attached}
+"""What each part of such an answer has to be."""
 
 
 def _own(step: Plugin) -> Iterator[Finding]:
     """What the class finds wrong; and where it cannot even be asked."""
     for name, kind in _TOLD.items():
         try:
-            said: Any = getattr(step.inner, name)()
+            with contextlib.redirect_stdout(sys.stderr):  # standard output may be one JSON document
+                said: Any = getattr(step.inner, name)()
         except Exception as error:  # noqa: BLE001 - the edge to a foreign class, which may raise anything
             yield _odd(step, f"`{name}` raised {type(error).__name__}: {error}")
             continue
-        fits = isinstance(said, kind)
-        if not fits:
+        if not isinstance(said, kind):
             yield _odd(step, f"`{name}` gave {type(said).__name__}")
-        elif name == "check":
-            yield from (one for one in said if isinstance(one, Finding))
+            continue
+        fits = _PARTS.get(name)
+        parts: tuple[Any, ...] = tuple(said) if fits is not None else ()  # type: ignore[arg-type]
+        strange = [one for one in parts if fits is not None and not fits(one)]
+        if strange:
+            yield _odd(step, f"`{name}` gave {repr(strange[0])[:80]} among others")
+        if name == "check":
+            yield from (one for one in parts if _is_finding(one))
 
 
 def _odd(step: Plugin, what: str) -> Finding:

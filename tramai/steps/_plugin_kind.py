@@ -29,7 +29,7 @@ def load(name: str) -> type[Step]:
     if why is None:
         try:
             described(kind)
-        except (TypeError, NotImplementedError) as error:
+        except Exception as error:  # noqa: BLE001 - the edge to foreign annotations: a name in them may be nowhere
             why = f"has settings that no schema can describe: {error}"
     if why is not None:
         raise found.unusable(why)
@@ -47,12 +47,22 @@ def _unfit(kind: Any) -> str | None:
     config = kind.__struct_config__
     if not config.frozen or not config.forbid_unknown_fields:
         return "is not frozen, or takes unknown settings: class …(Step, frozen=True, kw_only=True)"
+    if type(kind.edition) is not int or kind.edition < 1:
+        return "has an `edition` that is no whole number from 1 on"
+    if not _is_names(kind.sinks):
+        return "has `sinks` that are no set of names of settings"
     hidden = [name for name in kind.__struct_fields__ if name in _OURS]
     if hidden:
         return f"has a field `{hidden[0]}` that hides a part of Step: call it `{hidden[0]}_`, and rename it"
     if kind.run is Step.run:
         return "has no method `run`"
     return None
+
+
+def _is_names(said: Any) -> bool:
+    if isinstance(said, property):
+        return True
+    return isinstance(said, frozenset | set | tuple) and all(isinstance(name, str) for name in said)
 
 
 @lru_cache(maxsize=128)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from msgspec import Meta, structs
@@ -11,7 +11,7 @@ from ..codec import Json
 from ..errors import PluginUnusable, Pointer
 from ..expression import Value
 from ..running import Context, Known
-from ..step import Done, Finding, Outcome, Reject, Replay, Step, StepError, Suspend
+from ..step import Finding, Outcome, Replay, Step, StepError
 
 T = TypeVar("T")
 
@@ -67,6 +67,18 @@ class Plugin(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
         made: Any = make(kind, "with")
         return self if made is None else structs.replace(self, use=use, with_=made)
 
+    def spawning(self) -> bool:
+        """Whether it does with these settings."""
+        return self._says("spawning", self.spawns, bool)
+
+    def _has(self, name: str, otherwise: T, kind: type) -> T:
+        """What the class declares, if it can be meant."""
+        try:
+            said: Any = getattr(self.inner, name)
+        except Exception:  # noqa: BLE001 - the edge to a foreign class, or nobody is there to ask
+            return otherwise
+        return cast(T, said) if isinstance(said, kind) else otherwise
+
     def _says(self, name: str, otherwise: T, kind: type, *given: Any) -> T:
         """What the class says, if it says something that can be meant; `check` tells where it does not."""
         try:
@@ -78,15 +90,15 @@ class Plugin(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
     @property
     def spawns(self) -> bool:  # type: ignore[override]
         """Whether it starts child processes."""
-        return self.inner is not None and bool(self.inner.spawns)
+        return self._has("spawns", False, bool)
 
     @property
     def sinks(self) -> frozenset[str]:  # type: ignore[override]
         """All of `with`, unless the class says which of its settings may hold a secret."""
-        inner = self.inner
-        if inner is None or inner.sinks is Step.sinks:
+        said: frozenset[str] = self._has("sinks", Step.sinks, Collection)
+        if said is Step.sinks:
             return frozenset({"with"})
-        return frozenset(f"with.{name}" for name in inner.sinks)
+        return frozenset(f"with.{name}" for name in said)
 
     def replay(self) -> Replay:
         """What the class says: `non_replayable`, if it says nothing."""
@@ -116,13 +128,17 @@ class Plugin(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
 
     def reaches(self) -> tuple[tuple[Any, ...], ...]:
         """What the class says that it reaches for."""
+        from ._plugin_check import is_reach
+
         found: tuple[Any, ...] = self._says("reaches", (), tuple)
-        return tuple((kind, ("with", *pointer), *more) for kind, pointer, *more in found)
+        return tuple((kind, ("with", *pointer), *more) for kind, pointer, *more in filter(is_reach, found))
 
     def attached(self) -> tuple[tuple[Pointer, Any], ...]:
         """Files that its settings name."""
+        from ._plugin_check import is_attached
+
         found: tuple[Any, ...] = self._says("attached", (), tuple)
-        return tuple((("with", *pointer), file) for pointer, file in found)
+        return tuple((("with", *pointer), file) for pointer, file in filter(is_attached, found))
 
     def able(self) -> None:
         """The package is here, and understands the settings that the run was started with."""
@@ -154,10 +170,8 @@ class Plugin(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
             error = missing(self)
             raise StepError("plugin.NotInstalled", error.message, hint=error.hint)
         from ..translating import translated
+        from ._plugin_outcome import fitting
 
         with translated(self.name):
             outcome = await inner.run(ctx)
-        if not isinstance(outcome, Done | Suspend | Reject):
-            what = f"the step type {self.name} gave {type(outcome).__name__} in the place of Done, Suspend or Reject"
-            raise StepError("plugin.TypeError", what)
-        return outcome
+        return fitting(self.name, outcome)
