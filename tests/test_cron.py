@@ -78,3 +78,13 @@ def test_the_list_is_the_same_wherever_it_is_asked_for(text: str, zone: str, aft
 
 def test_an_expression_is_told_in_words() -> None:
     assert cron.described("30 2 * * 1-5") == "At 02:30 on Monday through Friday"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_the_calendar_has_a_first_day_and_a_last(zone: str) -> None:
+    first = next(cron.firings("0 0 1 1 *", ZoneInfo(zone), datetime.min.replace(tzinfo=UTC)))
+    assert first.at.year == 2
+    last = list(cron.firings("0 12 * * *", ZoneInfo(zone), datetime(9999, 12, 28, tzinfo=UTC)))
+    assert [one.at.day for one in last[:2]] == [28, 29]
+    assert all(one.at.year == 9999 for one in last)
+    assert list(cron.firings("0 0 29 2 *", ZoneInfo(zone), datetime.max.replace(tzinfo=UTC))) == []

@@ -15,6 +15,9 @@ from zoneinfo import ZoneInfo
 _BEFORE = timedelta(hours=26)
 """More than any clock change: from so long before, what comes after an instant is the same wherever it is asked for."""
 
+_FIRST = datetime.min.replace(tzinfo=UTC) + 2 * _BEFORE
+"""Before it there is no room to look back."""
+
 
 class Firing(NamedTuple):
     """One time at which runs start: an aware datetime in the zone. `moved`: the time that was meant did not exist."""
@@ -24,15 +27,21 @@ class Firing(NamedTuple):
 
 
 def firings(text: str, zone: ZoneInfo, after: datetime) -> Iterator[Firing]:
-    """Every firing after an instant, in order and each once. The expression must be readable (see `check.cron`)."""
+    """Every firing after an instant, in order and each once. The expression must be readable (see `check.cron`).
+
+    They end where the calendar does.
+    """
     from cronsim import CronSim
 
-    last = after.astimezone(UTC)
-    simulated = CronSim(text, (last - _BEFORE).astimezone(zone))
-    for found in simulated:
-        if found.astimezone(UTC) > last:
-            last = found.astimezone(UTC)
-            yield Firing(found, found.minute not in simulated.minutes or found.hour not in simulated.hours)
+    last = max(after.astimezone(UTC), _FIRST)
+    try:
+        simulated = CronSim(text, (last - _BEFORE).astimezone(zone))
+        for found in simulated:
+            if found.astimezone(UTC) > last:
+                last = found.astimezone(UTC)
+                yield Firing(found, found.minute not in simulated.minutes or found.hour not in simulated.hours)
+    except OverflowError:
+        return  # the year 9999 is over
 
 
 def described(text: str) -> str:
