@@ -148,3 +148,27 @@ def test_nothing_stands_beside_a_reference_to_a_file(flow: Path) -> None:
     ((code, line, message),) = problems(flow)
     assert (code, line) == ("TRM369", 11)
     assert "nothing else can stand beside it" in message
+
+
+@pytest.mark.parametrize("name", ["default", "enum", "const", "examples", "risk"])
+def test_a_property_may_have_the_name_of_a_keyword(flow: Path, name: str) -> None:
+    given = f"{{schema: {{type: object, properties: {{{name}: {PLACE}}}}}}}"
+    flow.write_text(
+        f"tramai: 1\nname: w\nsteps: [{{id: a, local: {{value: {{{name}: {{risk: high}}}}}}, {given[1:-1]}}}]\n"
+    )
+    assert problems(flow) == []
+    assert engine.run(plan.load(str(flow)), {}, store=Memory()).status == "completed"
+    flow.write_text(flow.read_text().replace("high", "none"))
+    assert engine.run(plan.load(str(flow)), {}, store=Memory()).status == "failed"
+
+
+def test_a_name_that_no_file_can_have_is_refused_where_it_stands(flow: Path) -> None:
+    steps = [
+        r'{id: a, local: 1, schema: {$ref: "a\0b.json"}}',
+        r'{id: b, call: "a\0b.yaml"}',
+        r'{id: c, ai: {model: "demo:echo", prompt_file: "a\0b.md"}}',
+    ]
+    flow.write_text("tramai: 1\nname: w\nsteps:\n" + "".join(f"  - {step}\n" for step in steps))
+    found = problems(flow)
+    assert [(code, line) for code, line, _ in found] == [("TRM369", 4), ("TRM315", 5), ("TRM318", 6)]
+    assert all("no file can have this name" in message for _, _, message in found)

@@ -95,7 +95,10 @@ def _references(part: Any, at: Pointer, *, local: bool = False) -> Iterator[Plac
         if isinstance(reference, str) and reference.startswith("#") == local:
             yield at, part
         for key, inside in part.items():
-            if key not in ("enum", "const", "default", "examples"):
+            if key in keywords.NAMING and isinstance(inside, dict):
+                for name, named in inside.items():  # a name may be that of a keyword
+                    yield from _references(named, (*at, key, name), local=local)
+            elif key not in ("enum", "const", "default", "examples"):
                 yield from _references(inside, (*at, key), local=local)
     elif isinstance(part, list):
         for index, inside in enumerate(part):

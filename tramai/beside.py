@@ -32,6 +32,8 @@ def read(path: str, *, endings: tuple[str, ...] = ()) -> bytes:
         raise Unreadable("there is no such file", _near(path, endings)) from None
     except OSError as error:
         raise Unreadable((error.strerror or str(error)).lower(), _near(path, endings)) from None
+    except ValueError:  # a NUL, or half of a surrogate pair
+        raise Unreadable("no file can have this name", "write the path as it is") from None
     return content
 
 

@@ -93,7 +93,7 @@ def _resolve(target: Target, at: Pointer, source: Document, reading: Reading, re
         what = "the name of a called file takes no expression: it is read before the run"
         return _problem(source, at, what, "put a `call` for each file into a `branch`")
     path = beside.path_of(target.path, source)
-    real = os.path.realpath(path)
+    real = os.path.realpath(path) if "\0" not in path else path
     if real in reading.around:
         loop = [*reading.around[reading.around.index(real) :], real]
         what = " → ".join(os.path.basename(file) for file in loop)

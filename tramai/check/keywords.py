@@ -12,6 +12,9 @@ from ..shape import kind_of
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 
+NAMING = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+"""Keywords whose keys are names, each with a schema."""
+
 Fault = tuple[Pointer, str, str | None]
 """Where, what and a hint."""
 
@@ -160,7 +163,7 @@ _KEYWORDS: dict[str, Callable[[Any, Pointer, Any], Iterator[Fault]]] = {
     "dependentRequired": _dependent,
     "pattern": _pattern,
     "$ref": _reference,
-    **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"), _named),
+    **dict.fromkeys(NAMING, _named),
     **dict.fromkeys(("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames"), _one),
     **dict.fromkeys(("unevaluatedItems", "unevaluatedProperties"), _one),
     **dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), _many),
