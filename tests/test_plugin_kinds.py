@@ -46,6 +46,20 @@ def packaged(folder: Path, points: str) -> None:
     (info / "entry_points.txt").write_text(points)
 
 
+def test_what_a_broken_removal_left_hides_no_other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packaged(tmp_path, "[tramai.steps]\nfine = other:Fine\n")
+    for name, points in {"cut": "[tramai.steps]\nno value", "bare": "[tramai.steps]\nbare = bare:Bare\n"}.items():
+        (tmp_path / f"{name}-1.dist-info").mkdir()
+        (tmp_path / f"{name}-1.dist-info" / "entry_points.txt").write_text(points)
+    (tmp_path / "~odd-1.dist-info").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = {one.name: (one.package, one.version) for one in kinds.added("steps")}
+    assert found["fine"] == ("tramai-other", "2.0")
+    assert "ticket" in found
+    assert found["bare"] == ("?", "?")
+    assert "no value" not in found
+
+
 # Model providers.
 
 

@@ -78,14 +78,41 @@ def added(family: str) -> tuple[Plugin, ...]:
 @lru_cache(maxsize=32)
 def _added(family: str, path: tuple[str, ...]) -> tuple[Plugin, ...]:
     """`path`: where packages are looked for; they do not change while a process runs."""
-    # Slow to import: no run without a plugin comes by here.
-    from importlib.metadata import entry_points
-
     found = set()
-    for point in entry_points(group=f"tramai.{family}"):
-        package, version = (point.dist.name, point.dist.version) if point.dist is not None else ("?", "?")
+    for point in _points(f"tramai.{family}"):
+        package, version = _package(point.dist)
         found.add(Plugin(family, point.name, point.value, package, version))
     return tuple(sorted(found))
+
+
+def _points(group: str) -> list[Any]:
+    """Entry points of a group. What is left of a package that was half removed takes those of no other with it."""
+    # Slow to import: no run without a plugin comes by here.
+    from importlib.metadata import distributions, entry_points
+
+    try:
+        return [*entry_points(group=group)]
+    except Exception:  # noqa: BLE001 - files that anything may have written: one by one, without those
+        found: list[Any] = []
+    seen: set[str] = set()
+    for one in distributions():
+        try:
+            points = [point for point in one.entry_points if point.group == group]
+            name = _package(one)[0]
+        except Exception:  # noqa: BLE001, S112 - as above
+            continue
+        if name not in seen:  # the first on the path is the one that is imported
+            found.extend(points)
+        seen.update({name} - {"?"})
+    return found
+
+
+def _package(installed: Any) -> tuple[str, str]:
+    """Its name and version, as far as it says them."""
+    try:
+        return str(installed.name or "?"), str(installed.version or "?")
+    except Exception:  # noqa: BLE001 - there may be no metadata
+        return "?", "?"
 
 
 def plugin(family: str, name: str) -> Plugin:
