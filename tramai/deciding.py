@@ -21,7 +21,7 @@ from .expression import suggest
 from .inputs import from_text
 from .paths import is_aside, step_id
 from .shape import Mismatch, Shape, conform
-from .store import Mark, Note, Record, Run, Status, Store
+from .store import CALLED, Mark, Note, Record, Run, Status, Store
 
 TURNS = 200
 """How often a vote is judged anew because something else was written to the run meanwhile."""
@@ -211,6 +211,8 @@ def decide(
             run = store.post(run_id, _note(meant, vote), after=len(notes), due=after.decision is not None, now=now)
         except CheckpointConflict:
             continue  # something was written meanwhile, perhaps what makes this vote void
+        if after.decision is not None:
+            _wake_callers(store, run, now)
         return Decided(run=run, vote=vote, open=after)
     raise CheckpointConflict
 
@@ -283,6 +285,22 @@ def _with(meant: Open, vote: Vote) -> Open:
 def _note(meant: Open, vote: Vote) -> Note:
     data = {**asking.subject(meant.path, meant.question.number), "decision": vote.decision, "data": vote.data}
     return Note(at=vote.at, type=asking.DECIDED, by=vote.by, comment=vote.comment, data=encode(data))
+
+
+def _wake_callers(store: Store, run: Run, now: float) -> None:
+    """Whoever waits for a called run to go on is due as well: it is the caller that carries the called run."""
+    for _ in range(TURNS):
+        if not run.started_by.startswith(CALLED):
+            return
+        try:
+            run = store.get(run.started_by.removeprefix(CALLED))
+            if run.status is Status.WAITING:
+                note = Note(at=now, type="call.decided")
+                store.post(run.run_id, note, after=len(store.notes(run.run_id)), due=True, now=now)
+        except CheckpointConflict:
+            return  # somebody is at it already
+        except (NotFound, NotInThatState):
+            return
 
 
 def _check_words(by: str, comment: str | None) -> None:

@@ -23,7 +23,7 @@ from .redact import Redactor
 from .results import CALLED, Options, Result, exit_status, user
 from .session import Session
 from .standing import compare, new_id, nothing_to_do, outcome_unknown, restore, standing, waits_for_somebody
-from .store import Group, Holder, NewRun, Note, Record, Run, Status, Store
+from .store import CALLED_QUEUE, Group, Holder, NewRun, Note, Record, Run, Status, Store
 
 if TYPE_CHECKING:
     from .calling import Order
@@ -61,10 +61,10 @@ def run(
     """
     options, clock = options or Options(), clock or SystemClock()
     cwd = os.path.abspath(options.cwd or os.getcwd())
-    secrets = _secrets(plan, options, cwd)
+    secrets = secrets_for(plan, options, cwd)
     given = Redactor(secrets.values()).json(encode(dict(inputs)))
     caps.check_inputs(plan.workflow.limits, inputs, given)
-    group = _group(store, plan, inputs, secrets)
+    group = group_for(store, plan, inputs, secrets)
     new = NewRun(
         run_id=options.run_id or new_id(clock),
         definition=plan.definition(),
@@ -74,6 +74,8 @@ def run(
         started_by=options.started_by or user(),
         start_key=options.start_key,
         labels=options.labels,
+        queue=options.queue,
+        priority=options.priority,
         group=group,
     )
     sent, holder = time.monotonic(), Holder.here()
@@ -82,7 +84,7 @@ def run(
     if lease is None:
         return _started_before(store, record)
     claim = claiming.claimed(Claim(record, lease, sent, Audience(observers, record.run_id), ()))
-    return _session(plan, claim, store, options, clock, secrets).carry(resumed=False)
+    return session_for(plan, claim, store, options, clock, secrets).carry(resumed=False)
 
 
 @safely
@@ -122,9 +124,9 @@ def resume(
     if nothing_to_do(store, found, options, clock.now() + options.wait):
         return standing(found, resumed=False)
     plan.able()
-    secrets = _secrets(plan, options, found.cwd)
+    secrets = secrets_for(plan, options, found.cwd)
     claim = claiming.claim(store, run_id, Audience(observers, run_id), options, clock)
-    session = _session(plan, claim, store, options, clock, secrets)
+    session = session_for(plan, claim, store, options, clock, secrets)
     if changed:
         session.adopt(changed)
     return session.carry(resumed=True)
@@ -157,7 +159,7 @@ def rerun(
     plan, kept = _taken_over(store, found, plan, start_at, accept=accept_changes)
     plan.able()
     cwd = os.path.abspath(options.cwd or found.cwd)
-    secrets = _secrets(plan, options, cwd)
+    secrets = secrets_for(plan, options, cwd)
     redactor = Redactor(secrets.values())
     new = again(
         found,
@@ -171,7 +173,7 @@ def rerun(
         by=options.started_by or user(),
         now=clock.now(),
     )
-    group = _group(store, plan, decode(new.run.inputs), secrets)
+    group = group_for(store, plan, decode(new.run.inputs), secrets)
     new = replace(new, run=replace(new.run, inputs=redactor.json(new.run.inputs), group=group))
     caps.check_inputs(plan.workflow.limits, decode(new.run.inputs), new.run.inputs)
     try:
@@ -179,7 +181,7 @@ def rerun(
     except StartKeyTaken as taken:
         return _started_before(store, store.get(str(taken.details["run_id"])))
     claim = claiming.claim(store, new.run.run_id, Audience(observers, new.run.run_id), options, clock, known=kept)
-    return _session(plan, claim, store, options, clock, secrets).carry(resumed=False)
+    return session_for(plan, claim, store, options, clock, secrets).carry(resumed=False)
 
 
 @safely
@@ -220,9 +222,9 @@ def cancel(
 def _cancelled_here(
     store: Store, found: Run, plan: Plan, by: str, comment: str | None, options: Options, clock: Clock
 ) -> Run:
-    secrets = _secrets(plan, options, found.cwd)
+    secrets = secrets_for(plan, options, found.cwd)
     claim = claiming.claim(store, found.run_id, Audience((), found.run_id), options, clock)
-    session = _session(plan, claim, store, options, clock, secrets, cancelling=True)
+    session = session_for(plan, claim, store, options, clock, secrets, cancelling=True)
     session.journal.note("cancel.requested", by=by or None, comment=comment)
     session.carry(resumed=True)
     return store.get(found.run_id)
@@ -247,6 +249,7 @@ class _Children:
             self._options,
             start_key=None,
             labels=(),
+            queue=CALLED_QUEUE,
             started_by=f"{CALLED}{order.caller}",
             cwd=order.cwd,
             run_id=order.run_id,
@@ -332,7 +335,8 @@ def _taken_over(
     return plan, kept
 
 
-def _secrets(plan: Plan, options: Options, base: str) -> Mapping[str, str]:
+def secrets_for(plan: Plan, options: Options, base: str) -> Mapping[str, str]:
+    """The values of the secrets that a run in the folder `base` is given."""
     if options.secrets is not None:
         return options.secrets
     found = secret.resolve(plan.workflow.secrets, base=base)
@@ -343,7 +347,7 @@ def _secrets(plan: Plan, options: Options, base: str) -> Mapping[str, str]:
     return found
 
 
-def _group(store: Store, plan: Plan, inputs: Mapping[str, Json], secrets: Mapping[str, str]) -> Group | None:
+def group_for(store: Store, plan: Plan, inputs: Mapping[str, Json], secrets: Mapping[str, str]) -> Group | None:
     """The group of a new run. What there is about groups is imported only for those who have one."""
     if plan.workflow.concurrency is None:
         return None
@@ -354,7 +358,7 @@ def _group(store: Store, plan: Plan, inputs: Mapping[str, Json], secrets: Mappin
     return group_of(plan, inputs, Redactor(secrets.values()))
 
 
-def _session(
+def session_for(
     plan: Plan,
     claim: Claim,
     store: Store,
@@ -364,6 +368,7 @@ def _session(
     *,
     cancelling: bool = False,
 ) -> Session:
+    """The session of a claim: what carries the run out."""
     return Session(
         plan,
         claim.run,

@@ -17,8 +17,6 @@ from .store import CALLED, Holder, Lease, NewRun, Note, Run, Status, Store
 
 QUEUE = "default"
 """The queue of runs that name none, and of workers that name none."""
-CALLED_QUEUE = "@called"
-"""The queue of runs that another run has called: whoever carries the caller carries them, and no worker by itself."""
 MOST_CLAIMS = 5
 """Claims in a row after which a run that came no step further is given out no more."""
 FORGOTTEN = 86400.0

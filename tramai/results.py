@@ -42,6 +42,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     lease: float = 30.0
     start_key: str | None = None
     labels: tuple[str, ...] = ()
+    queue: str = "default"
+    priority: int = 0
     started_by: str | None = None
     logs: str | None = None
     cwd: str | None = None

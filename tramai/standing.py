@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _BY_OPERATORS = (
     "run.rerun_of", "run.arriving", "run.arrived", "run.copied", "cancel.requested", "step.resolved", "gate.decided",
+    "call.decided", "worker.refused",
 )  # fmt: skip
 """Events that are no sign of a runner."""
 _BEGIN = ("run.resumed", "run.entered")

@@ -13,6 +13,8 @@ from .errors import TramaiError
 
 CALLED = "run "
 """What `started_by` begins with in a run that another run has called; the caller's id follows."""
+CALLED_QUEUE = "@called"
+"""The queue of such runs: whoever carries the caller carries them, and no worker by itself."""
 
 
 class Status(StrEnum):
@@ -58,12 +60,9 @@ class Mark(StrEnum):
 
 
 ENDS = {
-    Mark.COMPLETED: "succeeded",
-    Mark.FAILED: "failed",
-    Mark.CANCELLED: "cancelled",
-    Mark.UNKNOWN: "unknown",
+    Mark.COMPLETED: "succeeded", Mark.FAILED: "failed", Mark.CANCELLED: "cancelled", Mark.UNKNOWN: "unknown",
     Mark.SKIPPED: "skipped",
-}
+}  # fmt: skip
 """The status of a step, or of an attempt, whose last record has this mark; the other marks end nothing."""
 
 

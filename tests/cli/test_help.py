@@ -77,8 +77,8 @@ def test_the_verbs_that_run_name_each_other(tramai: Call, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "only_run"),
     [
-        ("resume", {"file", "pairs", "inputs_file", "start_key", "labels", "dry"}),
-        ("rerun", {"file", "pairs", "inputs_file", "dry"}),
+        ("resume", {"file", "pairs", "inputs_file", "start_key", "labels", "dry", "detach", "queue", "priority"}),
+        ("rerun", {"file", "pairs", "inputs_file", "dry", "detach", "queue", "priority"}),
     ],
 )
 def test_the_verbs_that_go_on_have_every_run_option_that_makes_sense(name: str, only_run: set[str]) -> None:

@@ -83,11 +83,11 @@ class Digest(Struct, frozen=True, kw_only=True):
 
 
 class Detached(Struct, frozen=True, kw_only=True):
-    """A run that was made and waits for a worker."""
+    """A run that was made and waits for a worker; with a start key that was used before, that run as it stands."""
 
     schema: Literal["tramai.detached/1"] = "tramai.detached/1"
     run_id: str
-    status: Literal["ready"] = "ready"
+    status: str = "ready"
 
 
 class GroupView(Struct, frozen=True, kw_only=True):

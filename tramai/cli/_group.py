@@ -44,6 +44,7 @@ SECTIONS = {
         "resolve": "Say what became of a step whose end was not seen.",
     },
     "Operate": {
+        "worker": "Carry out runs that wait in a store; list workers, drain one.",
         "schedule": "Look at schedules: when runs start by themselves.",
         "store": "Look after a store: info, check, migrate, prune, copy, move.",
         "plugin": "Look at what installed packages bring: list.",
@@ -156,6 +157,39 @@ class Noun(Command, click.Group):
             hint = f"did you mean '{path} {near[0]}'?" if near else f"{path} --help lists them"
             raise UsageError(what=f"no such command '{self.name} {args[0]}'", hint=hint)
         return click.Group.resolve_command(self, ctx, args)
+
+
+class Doer(Noun):
+    """A command that does something without a verb: `tramai worker`, and `tramai worker list`."""
+
+    def __init__(self, *, does: Callable[..., int], **attributes: Any) -> None:
+        params = list(reversed(getattr(does, "__click_params__", [])))
+        super().__init__(params=params, invoke_without_command=True, **attributes)
+        self._does = does
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the verb, or do what it does without one."""
+        if getattr(ctx, "_protected_args", None) or ctx.args:
+            return Noun.invoke(self, ctx)
+        session = ctx.find_root().obj
+        assert isinstance(session, Session)
+        session.begin()
+        with ctx:
+            return self._does(session, **ctx.params)
+
+
+def doer(name: str, text: str, does: Callable[..., int], verbs: Sequence[Command], *examples: str) -> Doer:
+    """Make the command `name` that does something and holds these verbs."""
+    return Doer(
+        does=does,
+        name=name,
+        help=_as_written(text),
+        short_help=SUMMARIES[name],
+        commands=list(verbs),
+        no_args_is_help=False,
+        examples=examples,
+        context_settings=CONTEXT,
+    )
 
 
 def noun(name: str, text: str, verbs: Sequence[Command], *examples: str) -> Noun:

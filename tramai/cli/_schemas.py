@@ -19,6 +19,7 @@ from . import (
     _schedule_documents,
     _store_documents,
     _test_documents,
+    _worker_documents,
 )
 from ._encode import EVENTS
 
@@ -42,10 +43,16 @@ MODULES = (
     _schedule_documents,
     _file_documents,
     _machine_documents,
+    _worker_documents,
 )
 
 
-_DOCUMENTS = (*_documents.DOCUMENTS, *_file_documents.DOCUMENTS, *_machine_documents.DOCUMENTS)
+_DOCUMENTS = (
+    *_documents.DOCUMENTS,
+    *_file_documents.DOCUMENTS,
+    *_machine_documents.DOCUMENTS,
+    *_worker_documents.DOCUMENTS,
+)
 
 
 def _struct(name: str) -> Any:

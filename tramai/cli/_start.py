@@ -156,7 +156,7 @@ def _carry(
     with Signals() as signals:
         final = _Final(request, signals)
         views = render.choose(session, _names(plan), final)
-        options = _options(session, request, signals)
+        options = options_of(session, request, signals)
         answer = _people.prompt(session, plan, store, signals, views)
         if answer is not None:
             options = msgspec.structs.replace(options, answer=answer)
@@ -221,7 +221,8 @@ def _names(plan: Plan | None) -> tuple[str, ...]:
     return tuple(node.id for node in plan.workflow.steps) if plan is not None else ()
 
 
-def _options(session: Session, request: Request, signals: Signals) -> engine.Options:
+def options_of(session: Session, request: Request, signals: Signals) -> engine.Options:
+    """How the run is to be carried out, from flags and settings."""
     session.variables()
     settings = session.settings
     lease = settings.seconds("lease")

@@ -48,6 +48,7 @@ def execution(function: Callable[..., int]) -> Callable[..., int]:
     "tramai run review.yaml -i base=main -i limit:=20",
     "tramai run deploy.toml -i notes=@CHANGES.md --label nightly",
     "cat workflow.yaml | tramai run - --json",
+    "tramai run nightly.yaml --detach --queue reports",
 )
 @click.argument("file", metavar="FILE")
 @click.option(
@@ -63,9 +64,21 @@ def execution(function: Callable[..., int]) -> Callable[..., int]:
 )
 @click.option("--start-key", metavar="KEY", help="Start once: a key used before gives the run it started.")
 @click.option("--label", "labels", metavar="LABEL", multiple=True, help="A label for `tramai list --label`.")
+@click.option("--detach", is_flag=True, help="Make the run and leave it to a worker: see `tramai worker`.")
+@click.option("--queue", metavar="NAME", help="With --detach: the queue it waits in.  [default: default]")
+@click.option("--priority", metavar="N", type=int, help="With --detach: the greater the sooner.  [default: 0]")
 @execution
 @click.option("-n", "--dry-run", "dry", is_flag=True, help="Show what would be done (as `tramai plan`) and do nothing.")
-def command(session: Session, file: str, pairs: tuple[str, ...], dry: bool, **rest: Any) -> int:
+def command(
+    session: Session,
+    file: str,
+    pairs: tuple[str, ...],
+    dry: bool,
+    detach: bool,
+    queue: str | None,
+    priority: int | None,
+    **rest: Any,
+) -> int:
     """Start a run of FILE and carry it as far as it goes.
 
     FILE is a workflow in YAML or TOML, or - for standard input. The outputs are
@@ -74,7 +87,8 @@ def command(session: Session, file: str, pairs: tuple[str, ...], dry: bool, **re
     Every finished step is saved, so after a crash, a failure or Ctrl-C
     `tramai resume RUN` goes on where this run stopped. `run` itself never
     resumes: it always makes a new run. `tramai rerun RUN` makes one with the
-    inputs of an earlier run.
+    inputs of an earlier run. With --detach it only makes the run, prints its id,
+    and leaves it to a worker.
 
     Exit status: 0 completed, 1 failed, 2 bad input, 3 invalid file, 5 blocked,
     6 secret missing, 7 store unusable, 10 a gate rejected, 11 suspended,
@@ -86,4 +100,9 @@ def command(session: Session, file: str, pairs: tuple[str, ...], dry: bool, **re
         from .plan import show
 
         return show(session, file, pairs, rest["inputs_file"])
-    return run(session, Request(file=file, inputs=pairs, **rest))
+    request = Request(file=file, inputs=pairs, **rest)
+    if detach or queue is not None or priority is not None:
+        from ._detach import detached
+
+        return detached(session, request, detach=detach, queue=queue, priority=priority or 0)
+    return run(session, request)

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from ..codec import decode
 from ..errors import NotFound
-from ..pool import CALLED_QUEUE, MOST_CLAIMS, Pool, Taken, Wanted, Worker, pooled
+from ..pool import MOST_CLAIMS, Pool, Taken, Wanted, Worker, pooled
 from ..portable import Unsupported
-from ..store import CALLED, Holder, Mark, Note, RunExists, Status, Store
+from ..store import CALLED, CALLED_QUEUE, Holder, Mark, Note, RunExists, Status, Store
 from ._at_once import at_once, in_processes
 from ._store_given import (
     AWKWARD,

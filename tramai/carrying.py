@@ -1,0 +1,131 @@
+"""What a worker does with one run: put it in a queue, and carry out what was taken from one.
+
+`enqueue` makes a run as `engine.run` does and stops there. `carry` goes on with a run that `Pool.take` gave, with the
+definition from the store: no file is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+from . import caps, claiming, pool
+from .audience import Audience
+from .claiming import Claim
+from .clock import Clock, SystemClock
+from .codec import Json, encode
+from .engine import group_for, new_id, restore, secrets_for, session_for
+from .errors import LeaseLost, TramaiError
+from .event import Observer
+from .faults import public, safely
+from .plan import Plan
+from .redact import Redactor
+from .results import Options, Result, user
+from .store import Change, Lease, NewRun, Note, Run, Status, Store
+
+REFUSED = "worker.refused"
+"""The event of a run that a worker could not begin with."""
+
+
+class NotCarried(TramaiError):
+    """run {run_id} cannot be carried out here: {what}"""
+
+    code = "TRM452"
+    exit_status = 5
+
+
+class NoFolder(TramaiError):
+    """the folder of run {run_id} is not here: {cwd}"""
+
+    code = "TRM453"
+    exit_status = 5
+
+
+@safely
+def enqueue(
+    plan: Plan,
+    inputs: Mapping[str, Json],
+    *,
+    store: Store,
+    options: Options | None = None,
+    clock: Clock | None = None,
+) -> Run:
+    """Make a run that waits for a worker. With a `start_key` that was used before: the run it started.
+
+    `inputs` are bound already. The secrets are looked at, so that none of them ends up among the inputs; the worker
+    fetches them again, for itself. Unsupported when workers cannot take runs from the store.
+    """
+    options, clock = options or Options(), clock or SystemClock()
+    runs = pool.pooled(store)
+    cwd = os.path.abspath(options.cwd or os.getcwd())
+    secrets = secrets_for(plan, options, cwd)
+    given = Redactor(secrets.values()).json(encode(dict(inputs)))
+    caps.check_inputs(plan.workflow.limits, inputs, given)
+    new = NewRun(
+        run_id=options.run_id or new_id(clock),
+        definition=plan.definition(),
+        inputs=given,
+        cwd=cwd,
+        created=clock.now(),
+        started_by=options.started_by or user(),
+        start_key=options.start_key,
+        labels=options.labels,
+        queue=options.queue,
+        priority=options.priority,
+        group=group_for(store, plan, inputs, secrets),
+    )
+    return runs.enqueue(new, now=clock.now())
+
+
+@safely
+def carry(
+    run: Run,
+    lease: Lease,
+    *,
+    sent: float,
+    store: Store,
+    observers: Sequence[Observer] = (),
+    options: Options | None = None,
+    clock: Clock | None = None,
+) -> Result:
+    """Carry a run that was taken (as it stood before) as far as it goes. `sent`: the monotonic time of the asking.
+
+    NotCarried when it cannot be begun here: a secret or a package is missing, its definition cannot be read. The run
+    is then given back as it was, the claim does not count, and its event list says why.
+    """
+    options, clock = options or Options(), clock or SystemClock()
+    if time.monotonic() - sent > options.lease / 2:
+        _give_back(store, run, lease, clock, None)
+        raise LeaseLost
+    try:
+        claim = claiming.claimed(Claim(run, lease, sent, Audience(observers, run.run_id), store.journal(run.run_id)))
+        plan = restore(store, run)
+        plan.able()
+        if plan.spawns and not os.path.isdir(run.cwd):
+            raise NoFolder(run_id=run.run_id, cwd=run.cwd, hint="the worker needs the same folder at the same place")
+        secrets = secrets_for(plan, options, run.cwd)
+        session = session_for(plan, claim, store, options, clock, secrets)
+    except Exception as error:
+        found = public(error)
+        _give_back(store, run, lease, clock, found)
+        said = NotCarried(run_id=run.run_id, what=found.message, hint=found.hint, because=found.code)
+        raise said from error
+    return session.carry(resumed=bool(claim.records) or run.fence > 1)
+
+
+def _give_back(store: Store, run: Run, lease: Lease, clock: Clock, error: TramaiError | None) -> None:
+    """Let others have it as it was; its event list says why, once."""
+    notes: tuple[Note, ...] = ()
+    if error is not None:
+        said = Note(
+            at=clock.now(), type=REFUSED, by=lease.owner, comment=error.message, data=encode({"code": error.code})
+        )
+        told = store.notes(run.run_id)[-1:]
+        if not any((note.type, note.data, note.comment) == (said.type, said.data, said.comment) for note in told):
+            notes = (said,)
+    status = Status.READY if run.status is Status.RUNNING else run.status
+    change = Change(now=clock.now(), notes=notes, status=status, unclaimed=True, release=True)
+    with contextlib.suppress(TramaiError):  # else the lease ends by itself
+        store.commit(lease, change)

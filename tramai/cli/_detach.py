@@ -1,0 +1,57 @@
+"""`tramai run --detach`: make a run and leave it to a worker."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ._session import Session
+from ._start import Request, options_of
+
+QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def detached(session: Session, request: Request, *, detach: bool, queue: str | None, priority: int) -> int:
+    """Make the run; the exit status."""
+    from msgspec.structs import replace
+
+    from .. import carrying, inputs
+    from ..errors import UsageError
+    from . import _documents, _load
+    from ._advice import short
+    from ._signals import Signals
+
+    if not detach:
+        raise UsageError(what="--queue and --priority go with --detach")
+    if request.approve or request.ok_if_suspended:
+        raise UsageError(what="--approve and --ok-if-suspended do not go with --detach", hint="tramai approve RUN")
+    assert request.file is not None
+    plan = _load.plan_of(session, request.file)
+    given: dict[str, Any] = {}
+    if request.inputs or request.inputs_file is not None:
+        from . import _given
+
+        given = _given.gather(request.inputs, request.inputs_file)
+    bound = inputs.bind(plan.workflow.inputs, given)
+    options = replace(options_of(session, request, Signals()), queue=named(queue), priority=priority)
+    run = carrying.enqueue(plan, bound, store=session.store(), options=options)
+    session.run_id = run.run_id
+    if session.json:
+        session.emit(_documents.Detached(run_id=run.run_id, status=run.status.value))
+    else:
+        session.out.line(run.run_id)
+        session.note(f"{run.status.value}, in queue {run.queue}. To follow it: tramai watch {short(run.run_id)}")
+    return 0
+
+
+def named(queue: str | None) -> str:
+    """The name of a queue; UsageError when it cannot be one."""
+    from ..errors import UsageError
+    from ..pool import QUEUE as DEFAULT
+
+    if queue is None:
+        return DEFAULT
+    if QUEUE.fullmatch(queue) is None:
+        what = f"--queue: {queue!r} is no name: up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"
+        raise UsageError(what=what)
+    return queue

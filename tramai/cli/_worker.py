@@ -1,0 +1,156 @@
+"""What `tramai worker` and its verbs do."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from ._session import Session
+from ._terminal import safe
+from ._worker_documents import Draining, WorkerLine, Workers, WorkerView
+
+if TYPE_CHECKING:
+    from ..event import Attribute
+    from ..pool import Worker
+
+
+def serve(
+    session: Session,
+    *,
+    concurrency: int,
+    queues: tuple[str, ...],
+    labels: tuple[str, ...],
+    drain: str,
+    poll: str,
+    max_claims: int,
+    max_runs: int | None,
+    once: bool,
+) -> int:
+    """Be a worker until it is told to end; the exit status."""
+    from .. import worker
+    from ..errors import UsageError
+    from ..pool import QUEUE, Wanted, pooled
+    from . import _observers
+    from ._detach import named
+    from ._signals import Signals
+    from ._slot import Setup
+    from ._slots import Process
+
+    session.variables()
+    settings = session.settings
+    if settings.store.partition(":")[0] == "memory":
+        raise UsageError(what="memory: is not shared between processes", hint="sqlite:PATH is, on one host")
+    lease, pause = float(settings.seconds("lease")), _seconds("--poll", poll)
+    if lease <= 0 or pause <= 0:
+        raise UsageError(what="--lease and --poll must be longer than 0s")
+    _observers.made(settings.observers)  # what cannot be made is told before anything is taken
+    plan = worker.Plan(
+        wanted=Wanted(queues=tuple(dict.fromkeys(map(named, queues))) or (QUEUE,), labels=labels),
+        concurrency=concurrency,
+        lease=lease,
+        drain=_seconds("--drain-timeout", drain),
+        poll=pause,
+        most_claims=max_claims,
+        once=once,
+        max_runs=max_runs,
+    )
+    store = pooled(session.store())
+    flags = {name: value for name, value in session.flags.items() if name not in ("directory", "env_file")}
+    setup = Setup(flags, lease, session.logs())
+    told = _Teller(session)
+    with Signals() as signals:
+        ours = worker.Worker(store, plan, lambda: Process(setup), told, stop=signals.interrupt, hurry=signals.hurry)
+        told.worker = ours.id
+        ours.run()
+    return 0
+
+
+def show_all(session: Session) -> int:
+    """Print the registry; the exit status."""
+    found = _workers(session)
+    if session.json:
+        session.emit(Workers(workers=[_view(one) for one in found]))
+        return 0
+    if not found:
+        session.note("no worker")
+        return 0
+    rows = [("WORKER", "STATE", "RUNS", "QUEUES", "LABELS", "HEARD OF")]
+    for one in found:
+        runs = f"{one.running} of {one.concurrency}"
+        rows.append((one.id, one.state, runs, ",".join(one.queues), ",".join(one.labels), f"{one.age:.0f}s ago"))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        session.out.line(safe("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()))
+    return 0
+
+
+def ask_to_drain(session: Session, name: str) -> int:
+    """Ask one worker to end; the exit status."""
+    from ..errors import NotFound, UsageError
+    from ..pool import pooled
+
+    fitting = [one for one in _workers(session) if one.id == name] or [
+        one for one in _workers(session) if one.id.endswith(name)
+    ]
+    if not fitting:
+        raise NotFound(kind="worker", name=name, hint="tramai worker list")
+    if len(fitting) > 1:
+        raise UsageError(what=f"several workers end with {name!r}: " + ", ".join(one.id for one in fitting))
+    asked = pooled(session.store()).drain(fitting[0].id, now=time.time())
+    if session.json:
+        session.emit(Draining(worker=_view(asked)))
+    else:
+        session.note(f"{safe(asked.id)} was asked to end")
+    return 0
+
+
+def _workers(session: Session) -> tuple[Worker, ...]:
+    from ..pool import pooled
+
+    return pooled(session.looking()).workers(now=time.time())
+
+
+def _view(one: Worker) -> WorkerView:
+    return WorkerView(
+        id=one.id,
+        state=one.state,
+        host=one.host,
+        pid=one.pid,
+        started=one.started,
+        age=one.age,
+        running=one.running,
+        concurrency=one.concurrency,
+        queues=list(one.queues),
+        labels=list(one.labels),
+    )
+
+
+def _seconds(flag: str, text: str) -> float:
+    from ..duration import parse
+    from ..errors import UsageError
+
+    try:
+        return float(parse(text))
+    except ValueError as error:
+        raise UsageError(what=f"{flag}: {error}") from None
+
+
+class _Teller:
+    """Says what a worker does: JSON lines on standard output, or lines for people on standard error."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._seq = 0
+        self.worker = ""
+
+    def __call__(self, kind: str, about: dict[str, Attribute]) -> None:
+        """Tell one thing."""
+        self._seq += 1
+        if self._session.json:
+            given: dict[str, Any] = {**about}
+            line = WorkerLine(seq=self._seq, type=kind, at=time.time(), worker=self.worker, **given)
+            self._session.emit(line)
+            return
+        words = " ".join(f"{name}={value}" for name, value in about.items() if value not in (None, ""))
+        stamp = time.strftime("%H:%M:%S")
+        self._session.note(safe(f"{stamp} {self.worker} {kind.removeprefix('worker.')} {words}".rstrip()))

@@ -1,0 +1,340 @@
+"""The loop of a worker: takes as many runs as it has free slots, has them carried out, and ends when it is told to.
+
+A slot carries one run at a time and is a process of its own (`cli/_slot.py`), with its own store, watchdog and lease
+keeper. So a run that kills whoever carries it ends its slot and nobody else's work, a run that computes without end
+keeps nobody's lease from being renewed, and the holder of a lease is the very process whose death frees the run. The
+loop itself is one thread that never carries anything.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from . import pool
+from .clock import Clock, SystemClock
+from .errors import TramaiError
+from .event import Attribute
+from .faults import public
+from .interrupt import Interrupt
+from .pool import Pool, Taken, Wanted
+from .store import Holder
+
+BEAT = 10.0
+"""Seconds between two beats in the registry; a wish to drain is heard of as often, at least every poll."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
+"""Seconds for which a run that cannot be carried out here is left alone: at first, and at most."""
+_SOON = 0.02
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What a slot says. `kind`: `ready` (with its `holder`), `done` (with `status`), `refused` (with the error), or
+    `gone`: it has ended, whatever it was doing."""
+
+    kind: str
+    holder: Holder | None = None
+    run_id: str | None = None
+    status: str | None = None
+    exit_status: int | None = None
+    wake_at: float | None = None
+    code: str | None = None
+    message: str | None = None
+    hint: str | None = None
+
+
+class Slot(Protocol):
+    """Carries one run at a time."""
+
+    def fileno(self) -> int:
+        """Readable when there is something to report."""
+        ...
+
+    def give(self, taken: Taken, sent: float) -> None:
+        """Carry this run out."""
+        ...
+
+    def read(self) -> Sequence[Report]:
+        """What there is to report; it does not wait."""
+        ...
+
+    def stop(self, reason: str) -> None:
+        """Interrupt the run: saved, ready again (`drain`); or end its children at once (`hurry`)."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a worker works. Times are seconds; `drain` is how long it waits for its runs when it is told to end."""
+
+    wanted: Wanted = Wanted()
+    concurrency: int = 1
+    lease: float = 30.0
+    drain: float = 30.0
+    poll: float = 1.0
+    most_claims: int = pool.MOST_CLAIMS
+    once: bool = False
+    max_runs: int | None = None
+
+
+class _Place:
+    """A slot and what it is doing."""
+
+    def __init__(self, slot: Slot) -> None:
+        self.slot = slot
+        self.holder: Holder | None = None
+        self.taken: Taken | None = None
+        self.began = 0.0
+        self.stopped = False
+
+
+Tell = Callable[[str, dict[str, Attribute]], None]
+
+
+class Worker:
+    """One worker: `run` returns when it has drained. `stop` asks it to drain, `hurry` to end its runs at once."""
+
+    def __init__(
+        self,
+        store: Pool,
+        plan: Plan,
+        new_slot: Callable[[], Slot],
+        tell: Tell,
+        *,
+        stop: Interrupt,
+        hurry: Interrupt,
+        clock: Clock | None = None,
+    ) -> None:
+        here = Holder.here()
+        self.id = f"{here.host}:{here.pid}-{os.urandom(2).hex()}"
+        self._store = store
+        self._plan = plan
+        self._new_slot = new_slot
+        self._tell = tell
+        self._stop = stop
+        self._hurry = hurry
+        self._clock = clock or SystemClock()
+        self._started = self._clock.now()
+        self._host = here.host
+        self._pid = here.pid
+        self._places: list[_Place] = []
+        self._shunned: dict[str, tuple[float, float]] = {}
+        """Runs that are left alone: until when, and how long that was."""
+        self._given = 0
+        self._beaten = -BEAT
+        self._draining: float | None = None
+        """Since when."""
+        self._trouble = 0.0
+        self._hurried = False
+
+    def run(self) -> int:
+        """Work until there is nothing more to do, or somebody says so; how many runs were given out."""
+        self._tell(
+            "worker.started", {"concurrency": self._plan.concurrency, "queues": ",".join(self._plan.wanted.queues)}
+        )
+        try:
+            self._places = [_Place(self._new_slot()) for _ in range(self._plan.concurrency)]
+            self._wait_for_slots()
+            while not self._over():
+                wait = self._turn()
+                self._listen(wait)
+        finally:
+            for place in self._places:
+                place.slot.close()
+            self._guarded(lambda: self._store.leave(self.id))
+        self._tell("worker.stopped", {"runs": self._given})
+        return self._given
+
+    # One turn of the loop.
+
+    def _turn(self) -> float:
+        """Beat, take, drain; seconds until there is something to do again."""
+        now = time.monotonic()
+        if self._stop.is_set:
+            self._drain("signal")
+        if now - self._beaten >= min(BEAT, self._plan.poll * 5):
+            self._beat(now)
+        if self._draining is not None:
+            return self._end_runs(now)
+        wait = self._fill()
+        if self._plan.max_runs is not None and self._given >= self._plan.max_runs and not self._busy:
+            self._drain("max_runs")
+            return 0.0
+        if self._plan.once and not self._busy and wait is not None and wait > 0:
+            self._drain("nothing is ready")
+            return 0.0
+        return self._plan.poll if wait is None else wait
+
+    def _over(self) -> bool:
+        return self._draining is not None and not self._busy
+
+    @property
+    def _busy(self) -> list[_Place]:
+        return [place for place in self._places if place.taken is not None]
+
+    def _beat(self, now: float) -> None:
+        plan, wanted = self._plan, self._plan.wanted
+        row = pool.Worker(
+            id=self.id,
+            host=self._host,
+            pid=self._pid,
+            started=self._started,
+            queues=wanted.queues,
+            labels=wanted.labels,
+            concurrency=plan.concurrency,
+            running=len(self._busy),
+            every=min(BEAT, plan.poll * 5),
+        )
+        self._beaten = now
+        if self._guarded(lambda: self._store.beat(row, now=self._clock.now())):
+            self._drain("asked")
+
+    def _fill(self) -> float | None:
+        """Take runs for the free slots; seconds until another look is worth it, None while every slot is taken."""
+        free = [place for place in self._places if place.taken is None and place.holder is not None]
+        if not free:
+            return None
+        now = time.monotonic()
+        if now < self._trouble:
+            return self._trouble - now
+        for place in free:
+            if self._plan.max_runs is not None and self._given >= self._plan.max_runs:
+                return None
+            if not self._take(place):
+                return self._pause()
+        return None
+
+    def _take(self, place: _Place) -> bool:
+        """Give a slot a run; whether there was one."""
+        assert place.holder is not None
+        sent = time.monotonic()
+        by = {"owner": self.id, "holder": place.holder, "ttl": self._plan.lease, "most_claims": self._plan.most_claims}
+        found = self._guarded(
+            lambda: self._store.take(self._wanted(), limit=1, now=self._clock.now(), **by)  # type: ignore[arg-type]
+        )
+        for one in found or ():
+            if one.lease is not None:
+                self._give(place, one, sent)
+            elif one.run is not None:
+                self._tell("worker.dead", {"run_id": one.run_id, "claims": one.run.claims_without_progress})
+            else:
+                self._shun(one.run_id, "CheckpointCorrupt", one.fault)
+        return place.taken is not None
+
+    def _give(self, place: _Place, taken: Taken, sent: float) -> None:
+        assert taken.run is not None
+        assert taken.lease is not None
+        place.taken, place.began, place.stopped = taken, sent, False
+        self._given += 1
+        about = {"run_id": taken.run_id, "workflow": taken.run.workflow, "from_status": taken.run.status.value}
+        self._tell("worker.took", {**about, "fence": taken.lease.fence})
+        place.slot.give(taken, sent)
+
+    def _pause(self) -> float:
+        """Seconds to wait when nothing came up: until the next one does, and never longer than a poll."""
+        poll = self._plan.poll * random.uniform(0.75, 1.25)  # noqa: S311 - so that many workers do not ask as one
+        if time.monotonic() < self._trouble:
+            return self._trouble - time.monotonic()
+        wake = self._guarded(lambda: self._store.next_wake(self._wanted(), now=self._clock.now()))
+        return poll if wake is None or wake <= 0 else min(max(wake, _SOON), poll)
+
+    def _wanted(self) -> Wanted:
+        now = time.monotonic()
+        without = tuple(run_id for run_id, (until, _) in self._shunned.items() if until > now)
+        return replace(self._plan.wanted, without=without)
+
+    def _shun(self, run_id: str, code: str, message: str | None, hint: str | None = None) -> None:
+        """Leave a run alone for a while, longer each time; it is told once."""
+        _, last = self._shunned.get(run_id, (0.0, 0.0))
+        pause = min(max(last * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+        self._shunned[run_id] = (time.monotonic() + pause, pause)
+        if not last:
+            self._tell("worker.refused", {"run_id": run_id, "code": code, "message": message, "hint": hint})
+
+    # The end.
+
+    def _drain(self, why: str) -> None:
+        if self._draining is None:
+            self._draining = time.monotonic()
+            self._tell("worker.draining", {"reason": why, "running": len(self._busy)})
+
+    def _end_runs(self, now: float) -> float:
+        """What is left to do while draining; seconds until the next look."""
+        assert self._draining is not None
+        left = self._draining + self._plan.drain - now
+        if self._hurry.is_set and not self._hurried:
+            self._hurried = True
+            for place in self._busy:
+                place.stopped = True
+                place.slot.stop("hurry")
+        if left <= 0:
+            for place in self._busy:
+                if not place.stopped:
+                    place.stopped = True
+                    place.slot.stop("drain")
+        return min(left if left > 0 else self._plan.poll, self._plan.poll)
+
+    # What slots say.
+
+    def _wait_for_slots(self) -> None:
+        """No run is taken before there is somebody to be its holder."""
+        while any(place.holder is None for place in self._places) and not self._stop.is_set:
+            self._listen(1.0)
+
+    def _listen(self, seconds: float) -> None:
+        """Wait for a slot, a signal, or for time to pass."""
+        poll = select.poll()
+        for place in self._places:
+            poll.register(place.slot.fileno(), select.POLLIN)
+        if self._draining is None and not self._stop.is_set:
+            poll.register(self._stop.fileno(), select.POLLIN)
+        if not self._hurried:
+            poll.register(self._hurry.fileno(), select.POLLIN)
+        poll.poll(max(seconds, 0.0) * 1000)
+        for place in self._places:
+            for report in place.slot.read():
+                self._heard(place, report)
+
+    def _heard(self, place: _Place, report: Report) -> None:
+        if report.kind == "ready":
+            place.holder = report.holder
+            return
+        taken, place.taken = place.taken, None
+        if report.kind == "gone":
+            place.slot.close()
+            about = {} if taken is None else {"run_id": taken.run_id}
+            self._tell("worker.slot_lost", {**about, "status": report.status})
+            place.slot, place.holder = self._new_slot(), None
+        elif report.kind == "refused" and taken is not None:
+            self._shun(taken.run_id, report.code or "", report.message, report.hint)
+        elif taken is not None:
+            self._shunned.pop(taken.run_id, None)
+            spent = round(time.monotonic() - place.began, 3)
+            self._tell(
+                "worker.finished",
+                {"run_id": taken.run_id, "status": report.status, "duration": spent, "wake_at": report.wake_at},
+            )
+
+    def _guarded(self, ask: Callable[[], Any]) -> Any:
+        """Ask the store; trouble with it is told once, and is no reason to end."""
+        try:
+            answer = ask()
+        except Exception as error:  # noqa: BLE001 - a store in trouble may come back
+            found: TramaiError = public(error)
+            if not self._trouble:
+                self._tell("worker.store_failed", {"code": found.code, "message": found.message})
+            self._trouble = time.monotonic() + max(self._plan.poll, 1.0)
+            return None
+        if self._trouble and time.monotonic() >= self._trouble:
+            self._trouble = 0.0
+            self._tell("worker.store_back", {})
+        return answer
