@@ -69,6 +69,39 @@ def test_a_file_may_stand_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert value(SecretSource(file="~/token"), Path("/")) == "sesame"
 
 
+def test_a_file_is_taken_as_it_is_but_for_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    assert value(SecretSource(file="key"), tmp_path) == "one\r\ntwo"
+
+
+def test_a_file_that_cannot_be_a_secret_is_told_by_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    (tmp_path / "empty").touch()
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(secret, "PATIENCE", 0.05)
+    reasons = {
+        "folder": "folder cannot be read: Is a directory",
+        "bytes": "what is in bytes is not UTF-8",
+        "/dev/zero": "/dev/zero has more than 1,048,576 bytes",
+        "pipe": "pipe cannot be read: nothing was written to it within 0.05s",
+        "empty": "write its value to empty",
+        "none": "write its value to none",
+    }
+    for name, reason in reasons.items():
+        assert missing(SecretSource(file=name), tmp_path).endswith(f"; {reason}")
+
+
+def test_a_file_may_be_a_pipe(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"open-sesame\n")
+    os.close(writer)
+    try:
+        assert value(SecretSource(file=f"/dev/fd/{reader}"), tmp_path) == "open-sesame"
+    finally:
+        os.close(reader)
+
+
 @pytest.mark.parametrize(
     ("name", "body", "argv"),
     [

@@ -119,10 +119,45 @@ def _from_env(source: SecretSource, base: str) -> tuple[str, str]:
 
 def _from_file(source: SecretSource, base: str) -> tuple[str, str]:
     try:
-        with open(_path(source, base), encoding="utf-8") as file:
-            return _without_end(file.read()), f"write its value to {source.file}"
-    except (OSError, UnicodeDecodeError):
+        data = _read(_path(source, base))
+        # Line ends stay as they are; the mark with which some editors begin a file is no part of a secret.
+        text = data.decode("utf-8-sig")
+    except FileNotFoundError:
         return "", f"write its value to {source.file}"
+    except OSError as error:
+        return "", f"{source.file} cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        return "", f"what is in {source.file} is not UTF-8"
+    if len(data) > _LONGEST:
+        return "", f"{source.file} has more than {_LONGEST:,} bytes"
+    return _without_end(text), f"write its value to {source.file}"
+
+
+def _read(path: str) -> bytes:
+    """What is in a file, up to a byte more than a secret may have; OSError also for a pipe into which nobody writes."""
+    import errno
+    import select
+    import time
+
+    until, data = time.monotonic() + PATIENCE, b""
+    # Whoever waited in `open` for the other end of a pipe would hear no signal.
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        poller = select.poll()
+        poller.register(number, select.POLLIN)
+        while len(data) <= _LONGEST:
+            if not poller.poll(max(0, int((until - time.monotonic()) * 1000))):
+                raise OSError(errno.ETIMEDOUT, f"nothing was written to it within {PATIENCE:g}s")
+            try:
+                piece = os.read(number, 1 << 16)
+            except BlockingIOError:
+                continue
+            if not piece:
+                break
+            data += piece
+    finally:
+        os.close(number)
+    return data
 
 
 def _from_command(source: SecretSource, base: str) -> tuple[str, str]:

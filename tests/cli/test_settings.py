@@ -151,6 +151,17 @@ def test_a_value_in_quotes_may_have_several_lines() -> None:
         _envfile.read(write(".env", 'A=1\nB="canary\nmore\n'))
 
 
+def test_only_an_end_of_a_line_ends_a_value() -> None:
+    odd = "a\x0bb\x0cc\x1cd\x85e\u2028f"
+    assert _envfile.read(write(".env", f"A={odd}\r\nB='{odd}'\n")) == {"A": odd, "B": odd}
+
+
+def test_what_no_variable_can_hold_is_told_with_its_line() -> None:
+    with pytest.raises(ConfigurationError, match=r"\.env:2 holds a NUL character") as caught:
+        _envfile.read(write(".env", "A=1\nB=can\0ary\n"))
+    assert "ary" not in caught.value.message
+
+
 def test_an_env_file_stands_beside_the_configuration_and_a_flag_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     write("tramai.toml", 'env_file = ".env"\n')
     Path("below").mkdir()

@@ -16,17 +16,20 @@ def read(path: str) -> dict[str, str]:
     """
     try:
         with open(path, encoding="utf-8-sig") as file:
-            lines = file.read().splitlines()
+            text = file.read()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise ConfigurationError(what=f"the env file {path} cannot be read: {reason}") from None
+    if (at := text.find("\0")) >= 0:
+        what = f"{path}:{text.count(chr(10), 0, at) + 1} holds a NUL character"
+        raise ConfigurationError(what=what, hint="no variable can have one: save the file as UTF-8 text")
     found: dict[str, str] = {}
-    rest = iter(enumerate(lines, 1))
+    rest = iter(enumerate(text.split("\n"), 1))  # `splitlines` would cut a value at characters that JSON may hold
     for number, line in rest:
-        text = line.strip()
-        if not text or text.startswith("#"):
+        line = line.strip()
+        if not line or line.startswith("#"):
             continue
-        name, equals, value = text.removeprefix("export ").partition("=")
+        name, equals, value = line.removeprefix("export ").partition("=")
         if not equals or not name.strip().isidentifier():
             # The line may hold a secret, so it is named by its number and has no position: an excerpt would show it.
             raise ConfigurationError(what=f"{path}:{number} is not NAME=value", hint="write NAME=value, or # before it")
