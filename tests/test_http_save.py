@@ -20,6 +20,7 @@ import pytest
 from tramai.errors import Pointer
 from tramai.permits import Permits
 from tramai.step import Replay, StepError
+from tramai.steps._http_save import Download, Target
 from tramai.steps.http import Http
 
 from .cases.servers import Server as SlowServer
@@ -277,3 +278,43 @@ def test_a_download_reaches_for_its_folder() -> None:
 )
 def test_a_mistake_is_found_before_the_run(settings: dict[str, Any], code: str, pointer: Pointer) -> None:
     assert (code, pointer) in [(finding.code, finding.pointer) for finding in made(Http, **settings).check()]
+
+
+def test_a_slow_disk_puts_no_half_of_the_next_attempt_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    syncing, synced, ended = threading.Event(), threading.Event(), threading.Event()
+    sync = os.fsync
+
+    def slow(number: int) -> None:
+        syncing.set()
+        assert synced.wait(30)
+        sync(number)
+
+    class Watched(Download):
+        def _settle(self) -> OSError | None:
+            try:
+                return super()._settle()
+            finally:
+                ended.set()
+
+    async def save() -> None:
+        with Watched(target) as download:
+            download.write(BODY)
+            await download.finish()
+
+    async def go() -> None:
+        first = asyncio.create_task(save())
+        await asyncio.to_thread(syncing.wait, 30)
+        first.cancel()
+        await asyncio.wait([first])
+        with Download(target) as second:
+            second.write(b"half")
+            synced.set()
+            await asyncio.to_thread(ended.wait, 30)
+            assert not (tmp_path / "a").exists()
+            await second.finish()
+
+    target = Target("a", str(tmp_path / "a"), "mark", 1 << 30)
+    monkeypatch.setattr(os, "fsync", slow)
+    asyncio.run(go())
+    assert (tmp_path / "a").read_bytes() == b"half"
+    assert left(tmp_path) == ["a"]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import os
+import threading
 from collections.abc import Iterator
 
 import msgspec
@@ -47,6 +48,8 @@ class Download:
         self._size = 0
         self._file: int | None = None
         self._ending = False
+        self._left = False
+        self._placing = threading.Lock()
 
     def __enter__(self) -> Download:
         target = self._target
@@ -62,7 +65,8 @@ class Download:
     def __exit__(self, *_: object) -> None:
         if self._file is not None and not self._ending:
             os.close(self._file)
-        with contextlib.suppress(OSError):
+        with self._placing, contextlib.suppress(OSError):
+            self._left = True
             os.unlink(self._target.beside)
 
     def write(self, data: bytes) -> bool:
@@ -94,7 +98,10 @@ class Download:
                 os.fsync(self._file)
             finally:
                 os.close(self._file)
-            os.replace(self._target.beside, self._target.path)
+            with self._placing:
+                if self._left:  # the step was stopped meanwhile: what stands there now is of the next attempt
+                    return None
+                os.replace(self._target.beside, self._target.path)
             folder = os.open(os.path.dirname(self._target.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 os.fsync(folder)
