@@ -209,6 +209,41 @@ def test_an_authority_counts_where_it_is_named(authority: Authority, tmp_path: P
             asyncio.run(go(**wrong))
 
 
+def test_a_connection_that_was_verified_for_one_name_is_used_for_no_other(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    real = socket.getaddrinfo
+
+    def here(host: Any, *args: Any, **named: Any) -> Any:
+        return real("127.0.0.1" if host in ("localhost", "other.test") else host, *args, **named)
+
+    async def keep(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                asked.append(head.partition("host: ")[2].partition(":")[0])
+                more = f"<https://other.test:{port}/>; rel=next"
+                writer.write(answer(200, b"[1]", connection="keep-alive", content_type="application/json", link=more))
+
+    async def go() -> Any:
+        nonlocal port
+        listener = await asyncio.start_server(keep, "127.0.0.1", 0, ssl=authority.server())
+        port = listener.sockets[0].getsockname()[1]
+        link = f"<https://localhost:{port}/>; rel=next"
+        first = answer(200, b"[0]", content_type="application/json", link=link)
+        pages = {"next": "${{ result.links.next }}", "items": "${{ result.body }}"}
+        async with listener, serving(lambda asked: first) as home:
+            step = made(Http, get=home.url, allow_private=True, ca_bundle="authority.pem", paginate=pages)
+            return await result_of(step, context(tmp_path))
+
+    port = 0
+    monkeypatch.setattr(socket, "getaddrinfo", here)
+    with pytest.raises(StepError, match="certificate verify failed"):
+        asyncio.run(go())
+    assert asked == ["localhost"]
+
+
 def test_our_certificate_is_shown_to_the_first_origin_only(authority: Authority, tmp_path: Path) -> None:
     authority.issue("client", password="opens")
     seen: list[Any] = []

@@ -45,7 +45,7 @@ class Wire:
         self._allow_hosts = allow_hosts
         self._route = route
         self._home = home
-        self._transports: dict[tuple[str, bool, bool], httpx.AsyncHTTPTransport] = {}
+        self._transports: dict[tuple[Origin, bool], httpx.AsyncHTTPTransport] = {}
 
     async def __aenter__(self) -> Wire:
         return self
@@ -76,7 +76,7 @@ class Wire:
         if proxied:
             self._without_address(host)
             request.extensions = {"timeout": {"connect": guard.CONNECT}}
-            return await self._transport(url, proxied=True).handle_async_request(request)
+            return await (await self._transport(url, proxied=True)).handle_async_request(request)
         places = await guard.addresses(host, origin(url)[2], allow_private=self._allow_private)
         # The header `Host` and the TLS server name keep the name; only the connection goes to the address.
         extensions: dict[str, Any] = {"sni_hostname": host, "timeout": {"connect": guard.CONNECT}}
@@ -86,7 +86,7 @@ class Wire:
                 method, url.copy_with(host=address), headers=request.headers, content=content, extensions=extensions
             )
             try:
-                return await self._transport(url, proxied=False).handle_async_request(direct)
+                return await (await self._transport(url, proxied=False)).handle_async_request(direct)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 failure = error
         assert failure is not None  # a name without addresses does not resolve
@@ -103,14 +103,17 @@ class Wire:
         if why is not None:
             raise guard.not_public(host, why)
 
-    def _transport(self, url: httpx.URL, *, proxied: bool) -> httpx.AsyncHTTPTransport:
+    async def _transport(self, url: httpx.URL, *, proxied: bool) -> httpx.AsyncHTTPTransport:
+        """That of an origin, and of no other: a connection is found again by its address alone, and what is at its
+        other end was verified for one name. Beside that of `home` there is one."""
         import httpx
 
-        secure = url.scheme == "https"
-        key = (url.scheme, proxied, origin(url) == self._home)
+        key = (origin(url), proxied)
         if key not in self._transports:
+            for other in [one for one in self._transports if one[0] != self._home]:
+                await self._transports.pop(other).aclose()
             self._transports[key] = httpx.AsyncHTTPTransport(
-                verify=self._route.context(secure=secure, shown=key[2]),
+                verify=self._route.context(secure=url.scheme == "https", shown=key[0] == self._home),
                 trust_env=False,
                 proxy=self._route.hop() if proxied else None,
             )
