@@ -23,7 +23,10 @@ class Ends(Step, frozen=True, kw_only=True):
     async def run(self, ctx: Any) -> Outcome:
         """End."""
         made: Any = ENDS[self.how]
-        return await made() if asyncio.iscoroutinefunction(made) else made()
+        if self.how == "thread":
+            made = await ctx.blocking(made)
+        found: Outcome = await made() if asyncio.iscoroutinefunction(made) else made()
+        return found
 
 
 class Mute(Exception):
@@ -50,6 +53,7 @@ ODD: Any = "tomorrow"
 ENDS: dict[str, Any] = {
     "task": cancelled_inside,
     "exit": lambda: sys.exit(3),
+    "thread": lambda: next(iter([])),
     "mute": raising(Mute()),
     "type": raising(StepError(5, 6)),  # type: ignore[arg-type]
     "after": raising(StepError("busy", "later", retry_after=ODD)),
@@ -145,6 +149,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("task", "plugin.CancelledError", "h_Ends raised CancelledError"),
         ("exit", "plugin.SystemExit", "h_Ends raised SystemExit: 3"),
+        ("thread", "plugin.RuntimeError", "the work raised StopIteration"),
         ("mute", "plugin.Mute", "h_Ends raised Mute ("),
         ("type", "plugin.5", "6"),
         ("after", "plugin.busy", "later"),

@@ -197,6 +197,9 @@ class Loop:
             value: Any
             try:
                 value = work()
+            except StopIteration as error:  # no future takes it, and then nobody would ever be told
+                settle, value = ended.set_exception, RuntimeError("the work raised StopIteration")
+                value.__cause__ = error
             except BaseException as error:  # noqa: BLE001 - carried over to the waiting task, whatever it is
                 settle, value = ended.set_exception, error
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
