@@ -32,6 +32,14 @@ BEAT = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 """Seconds for which a run that cannot be carried out here is left alone: at first, and at most."""
 _SOON = 0.02
+_MOST_LOST = 8
+
+
+class SlotLost(TramaiError):
+    """the processes that carry out runs end before they are ready ({status})"""
+
+    code = "TRM454"
+    exit_status = 7
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,6 +142,10 @@ class Worker:
         self._draining: float | None = None
         """Since when."""
         self._trouble = 0.0
+        """Until when a store in trouble is left alone."""
+        self._failure: TramaiError | None = None
+        self._lost = 0
+        """Slots in a row that ended before they were ready."""
         self._hurried = False
 
     def run(self) -> int:
@@ -170,6 +182,8 @@ class Worker:
             self._drain("max_runs")
             return 0.0
         if self._plan.once and not self._busy and wait is not None and wait > 0:
+            if self._failure is not None:
+                raise self._failure
             self._drain("nothing is ready")
             return 0.0
         return self._plan.poll if wait is None else wait
@@ -221,6 +235,9 @@ class Worker:
         found = self._guarded(
             lambda: self._store.take(self._wanted(), limit=1, now=self._clock.now(), **by)  # type: ignore[arg-type]
         )
+        if found is not None and self._failure is not None:
+            self._failure, self._trouble = None, 0.0
+            self._tell("worker.store_back", {})
         for one in found or ():
             if one.lease is not None:
                 self._give(place, one, sent)
@@ -306,13 +323,16 @@ class Worker:
 
     def _heard(self, place: _Place, report: Report) -> None:
         if report.kind == "ready":
-            place.holder = report.holder
+            place.holder, self._lost = report.holder, 0
             return
         taken, place.taken = place.taken, None
         if report.kind == "gone":
             place.slot.close()
             about = {} if taken is None else {"run_id": taken.run_id}
             self._tell("worker.slot_lost", {**about, "status": report.status})
+            self._lost += place.holder is None
+            if self._lost > _MOST_LOST:
+                raise SlotLost(status=report.status or "unknown")
             place.slot, place.holder = self._new_slot(), None
         elif report.kind == "refused" and taken is not None:
             self._shun(taken.run_id, report.code or "", report.message, report.hint)
@@ -327,14 +347,10 @@ class Worker:
     def _guarded(self, ask: Callable[[], Any]) -> Any:
         """Ask the store; trouble with it is told once, and is no reason to end."""
         try:
-            answer = ask()
+            return ask()
         except Exception as error:  # noqa: BLE001 - a store in trouble may come back
             found: TramaiError = public(error)
-            if not self._trouble:
+            if self._failure is None:
                 self._tell("worker.store_failed", {"code": found.code, "message": found.message})
-            self._trouble = time.monotonic() + max(self._plan.poll, 1.0)
+            self._failure, self._trouble = found, time.monotonic() + max(self._plan.poll, 1.0)
             return None
-        if self._trouble and time.monotonic() >= self._trouble:
-            self._trouble = 0.0
-            self._tell("worker.store_back", {})
-        return answer

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.processes import eventually
-
 from tests.cases.support import alive, call, content, save, shown, text_of
+from tests.processes import eventually
 
 Start = Callable[..., "subprocess.Popen[str]"]
 WORKER = ("worker", "--json", "--poll", "100ms", "--concurrency", "2")

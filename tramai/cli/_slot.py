@@ -37,6 +37,18 @@ class Order(msgspec.Struct, frozen=True):
 
 
 def main() -> int:
+    """Be a slot; what stops it is said in a line, and its worker hears that it has ended."""
+    from ..faults import public
+
+    try:
+        return _serve()
+    except Exception as error:  # noqa: BLE001 - the edge of a process
+        found = public(error)
+        os.write(2, f"error[{found.code}]: a slot of the worker cannot go on: {found.message}\n".encode())
+        return 1
+
+
+def _serve() -> int:
     """Carry out what comes in on the pipe that the first argument names, report on the second."""
     inward, outward = os.fdopen(int(sys.argv[1]), "rb"), int(sys.argv[2])
     first = inward.readline()
