@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,7 @@ from tramai.testing.clock import FakeClock
 from tramai.testing.store_contract import Opener, StoreContract
 
 from .postgres import Database, Pooler
+from .processes import eventually
 
 ROOT = Path(__file__).parent.parent
 GONE = Note(at=7.0, type="run.removed")
@@ -999,3 +1001,42 @@ def test_a_store_gives_its_connections_back(database: Database) -> None:
     assert database.admin.execute(mine).fetchone() == (1,)
     del forgotten
     until(lambda: database.admin.execute(mine).fetchone() == (0,))
+
+
+# Workers.
+
+
+def test_two_workers_share_a_store_and_one_takes_over_from_the_other(database: Database, tmp_path: Path) -> None:
+    url = database.url()
+    steps = "  - {id: it, replay: replayable, shell: 'echo x >> tries; [ -e go ] || sleep 60'}\n"
+    (tmp_path / "slow.yaml").write_text(f"tramai: 1\nname: slow\nsteps:\n{steps}", encoding="utf-8")
+    (tmp_path / "fine.yaml").write_text(
+        "tramai: 1\nname: fine\nsteps:\n  - {id: it, shell: 'echo 1'}\n", encoding="utf-8"
+    )
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "TRAMAI_STORE": url, "XDG_CONFIG_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "tramai"]
+
+    def worker(*more: str) -> subprocess.Popen[bytes]:
+        words = [*command, "worker", "--poll", "100ms", "--concurrency", "2", *more]
+        return subprocess.Popen(words, cwd=tmp_path, env=variables, stderr=subprocess.PIPE)
+
+    for file in ("slow.yaml", *["fine.yaml"] * 6):
+        subprocess.run(
+            [*command, "run", file, "--detach"], cwd=tmp_path, env=variables, check=True, capture_output=True
+        )
+    first = worker()
+    try:
+        assert eventually((tmp_path / "tries").exists, within=30)
+        first.kill()
+        (tmp_path / "go").touch()
+        ends = [one.communicate(timeout=60)[1] for one in (worker("--once"), worker("--once"))]
+    finally:
+        first.kill()
+        first.communicate()
+    assert b"error" not in b"".join(ends)
+    store = opened(url)
+    runs, _ = store.page(limit=10)
+    assert [run.status for run in runs] == [Status.COMPLETED] * 7
+    assert (tmp_path / "tries").read_text(encoding="utf-8").split() == ["x", "x"]
+    assert len(store.workers(now=0.0)) == 1, "the one that was killed never said goodbye"
+    store.close()
