@@ -46,7 +46,8 @@ class Service:
                 response = await self._response(model, question, *asked)
         except Exception as error:  # noqa: BLE001 - the edge to a foreign library, which may raise anything
             raise _service_faults.of(error, self._name, question.model, self._account.api_key) from None
-        answer = _service_wire.answer(response, f"{self._name}:{question.model}", self._said)
+        offered = bool(question.tools)
+        answer = _service_wire.answer(response, f"{self._name}:{question.model}", self._said, offered=offered)
         return _service_cost.priced(answer, response, self._account)
 
     async def _response(

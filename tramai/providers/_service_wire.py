@@ -29,8 +29,8 @@ from pydantic_ai.tools import ToolDefinition
 from ..provider import Answer, Call, Question, Turn
 from ..step import Usage
 
-Said = dict[tuple[str, ...], ModelResponse]
-"""Answers by the ids of the calls in them."""
+Said = dict[str, list[ModelResponse]]
+"""Answers by the calls in them, in order: ids alone do not tell them apart, as some servers count anew each time."""
 _ANSWER = "answer"
 """The tool by which a model answers that can give data in no other way, and the name of the schema elsewhere."""
 _TOLD = "Answer with JSON only, no text around it and no code fence. It must fit this JSON Schema:\n"
@@ -108,12 +108,16 @@ def _parameters(question: Question, way: str) -> ModelRequestParameters:
 def _messages(system: str, turns: Iterable[Turn], said: Said) -> Iterable[ModelMessage]:
     """The conversation. What the user and the tools say in a row goes in one message."""
     parts: list[ModelRequestPart] = [SystemPromptPart(content=system)] if system.strip() else []
+    told: dict[str, int] = {}
     for turn in turns:
         if turn.role == "assistant":
             if parts:
                 yield ModelRequest(parts=parts)
                 parts = []
-            yield said.get(_ids(turn.calls)) or ModelResponse(parts=list(_said(turn)))
+            key = _key(turn.calls)
+            kept, nth = said.get(key, ()), told.get(key, 0)
+            told[key] = nth + 1
+            yield kept[nth] if nth < len(kept) else ModelResponse(parts=list(_said(turn)))
         elif turn.role == "tool":
             outcome = "failed" if turn.failed else "success"
             parts.append(
@@ -133,8 +137,8 @@ def _said(turn: Turn) -> Iterable[ModelResponsePart]:
         yield ToolCallPart(tool_name=call.name, args=args, tool_call_id=call.id)
 
 
-def _ids(calls: Iterable[Call]) -> tuple[str, ...]:
-    return tuple(call.id for call in calls)
+def _key(calls: Iterable[Call]) -> str:
+    return json.dumps([[call.id, call.name, call.arguments] for call in calls], sort_keys=True)
 
 
 def piece(event: Any) -> str:
@@ -146,12 +150,12 @@ def piece(event: Any) -> str:
     return ""
 
 
-def answer(response: ModelResponse, model: str, said: Said) -> Answer:
-    """What came back; an answer with calls is kept in `said`."""
+def answer(response: ModelResponse, model: str, said: Said, *, offered: bool = False) -> Answer:
+    """What came back; an answer with calls is kept in `said`. `offered`: tools were, and data is never given by one."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     made = [part for part in response.parts if isinstance(part, ToolCallPart)]
     value: Any = None
-    given = next((part for part in made if part.tool_name == _ANSWER), None)
+    given = None if offered else next((part for part in made if part.tool_name == _ANSWER), None)
     if given is not None:
         made.remove(given)
         value = _arguments(given)
@@ -161,7 +165,7 @@ def answer(response: ModelResponse, model: str, said: Said) -> Answer:
     reason = _ENDED.get(response.finish_reason or "stop", "stop")
     if calls and reason == "stop":
         reason = "tools"
-        said[_ids(calls)] = response
+        said.setdefault(_key(calls), []).append(response)
     used = response.usage
     usage = Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens)
     return Answer(text=text, finish_reason=reason, value=value, usage=usage, model=model, calls=calls)
@@ -173,5 +177,5 @@ def _arguments(part: ToolCallPart) -> Any:
         return part.args or {}
     try:
         return json.loads(part.args) if part.args.strip() else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return part.args
