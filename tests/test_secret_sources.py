@@ -15,6 +15,7 @@ from keyring.errors import KeyringError
 from tramai import secret, workflow
 from tramai.definition import SecretSource
 from tramai.errors import ExtraMissing, SecretMissing, SecretTooShort
+from tramai.interrupt import Interrupt
 
 from .reading import HEAD
 
@@ -57,6 +58,23 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_program_that_hangs_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret, "PATIENCE", 0.3)
     assert "had not answered" in missing(program(tmp_path, "sleep 60 & sleep 60"), tmp_path)
+
+
+def test_a_request_to_stop_ends_the_waiting_for_a_secret(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    stop = Interrupt()
+    stop.set("signal")
+    told = {
+        "we were asked to stop before ./teller had answered": program(tmp_path, "sleep 60"),
+        "pipe cannot be read: we were asked to stop": SecretSource(file="pipe"),
+    }
+    try:
+        for reason, source in told.items():
+            with pytest.raises(SecretMissing) as caught:
+                secret.resolve({"S": source}, base=str(tmp_path), interrupt=stop)
+            assert caught.value.hint == reason
+    finally:
+        stop.close()
 
 
 def test_what_is_not_text_is_no_secret(tmp_path: Path) -> None:

@@ -339,7 +339,7 @@ def secrets_for(plan: Plan, options: Options, base: str) -> Mapping[str, str]:
     """The values of the secrets that a run in the folder `base` is given."""
     if options.secrets is not None:
         return options.secrets
-    found = secret.resolve(plan.workflow.secrets, base=base)
+    found = secret.resolve(plan.workflow.secrets, base=base, interrupt=options.interrupt)
     if options.warn is not None:
         for name, source in plan.workflow.secrets.items():
             for _, message, hint in secret.advice(name, source, base=base, value=found[name]):

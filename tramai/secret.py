@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from .definition import SecretSource
 from .errors import ExtraMissing, SecretMissing, SecretTooShort
+from .interrupt import Interrupt
 from .redact import SHORTEST
 from .step import Node
 
@@ -17,14 +18,14 @@ LONG_ENOUGH = 8
 _LONGEST = 1 << 20
 
 
-def resolve(sources: Mapping[str, SecretSource], *, base: str) -> dict[str, str]:
+def resolve(sources: Mapping[str, SecretSource], *, base: str, interrupt: Interrupt | None = None) -> dict[str, str]:
     """The value of every declared secret; SecretMissing, before anything runs, for the first that is not there, and
     SecretTooShort for one that could not be masked, unless its source says that it may be `short`.
 
     A relative `file` stands below `base`, the folder in which the run was started; a `command` runs there. One line
-    break at the end is not part of a secret. An empty value counts as missing.
+    break at the end is not part of a secret. An empty value counts as missing. `interrupt` ends the waiting.
     """
-    return {name: _value(name, source, base) for name, source in sources.items()}
+    return {name: _value(name, source, base, interrupt) for name, source in sources.items()}
 
 
 def advice(name: str, source: SecretSource, *, base: str, value: str | None = None) -> Iterator[tuple[str, str, str]]:
@@ -97,9 +98,9 @@ def present(source: SecretSource, *, base: str) -> bool:
     return os.path.isfile(_path(source, base))
 
 
-def _value(name: str, source: SecretSource, base: str) -> str:
+def _value(name: str, source: SecretSource, base: str, interrupt: Interrupt | None) -> str:
     kind = source.given()[0]
-    value, hint = _FETCH[kind](source, base)
+    value, hint = _FETCH[kind](source, base, interrupt)
     if not value:
         raise SecretMissing(name=name, source=source_of(source), hint=hint)
     if len(value) < SHORTEST and not source.short:
@@ -113,13 +114,13 @@ def _too_short(name: str, source: SecretSource, count: int) -> SecretTooShort:
     return SecretTooShort(name=name, count=said, source=source_of(source), hint=hint)
 
 
-def _from_env(source: SecretSource, base: str) -> tuple[str, str]:
+def _from_env(source: SecretSource, base: str, interrupt: Interrupt | None) -> tuple[str, str]:
     return os.environ.get(source.env or "", ""), f"set it: export {source.env}=…"
 
 
-def _from_file(source: SecretSource, base: str) -> tuple[str, str]:
+def _from_file(source: SecretSource, base: str, interrupt: Interrupt | None) -> tuple[str, str]:
     try:
-        data = _read(_path(source, base))
+        data = _read(_path(source, base), interrupt)
         # Line ends stay as they are; the mark with which some editors begin a file is no part of a secret.
         text = data.decode("utf-8-sig")
     except FileNotFoundError:
@@ -133,7 +134,7 @@ def _from_file(source: SecretSource, base: str) -> tuple[str, str]:
     return _without_end(text), f"write its value to {source.file}"
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, interrupt: Interrupt | None) -> bytes:
     """What is in a file, up to a byte more than a secret may have; OSError also for a pipe into which nobody writes."""
     import errno
     import select
@@ -145,9 +146,13 @@ def _read(path: str) -> bytes:
     try:
         poller = select.poll()
         poller.register(number, select.POLLIN)
+        if interrupt is not None:
+            poller.register(interrupt.fileno(), select.POLLIN)
         while len(data) <= _LONGEST:
             if not poller.poll(max(0, int((until - time.monotonic()) * 1000))):
                 raise OSError(errno.ETIMEDOUT, f"nothing was written to it within {PATIENCE:g}s")
+            if interrupt is not None and interrupt.is_set:
+                raise OSError(errno.EINTR, "we were asked to stop")
             try:
                 piece = os.read(number, 1 << 16)
             except BlockingIOError:
@@ -160,11 +165,10 @@ def _read(path: str) -> bytes:
     return data
 
 
-def _from_command(source: SecretSource, base: str) -> tuple[str, str]:
+def _from_command(source: SecretSource, base: str, interrupt: Interrupt | None) -> tuple[str, str]:
     """What a program prints. Its errors are told by their last line, what it printed otherwise never."""
     import time
 
-    from .interrupt import Interrupt
     from .step import StepError
     from .steps import _process
 
@@ -175,7 +179,7 @@ def _from_command(source: SecretSource, base: str) -> tuple[str, str]:
             env=dict(os.environ),
             cwd=base,
             cookie=_process.cookie("secret", program, 1),
-            interrupt=stop,
+            interrupt=interrupt or stop,
             deadline=time.monotonic() + PATIENCE,
             kill_after=1.0,
             max_output=_LONGEST,
@@ -184,6 +188,8 @@ def _from_command(source: SecretSource, base: str) -> tuple[str, str]:
         return "", error.message
     finally:
         stop.close()
+    if done.reason not in (None, "timeout"):
+        return "", f"we were asked to stop before {program} had answered"
     if done.reason is not None:
         return "", f"{program} had not answered after {PATIENCE:g}s"
     if done.exit_code != 0:
@@ -195,7 +201,7 @@ def _from_command(source: SecretSource, base: str) -> tuple[str, str]:
     return _without_end(done.stdout.text), f"{program} printed nothing"
 
 
-def _from_keyring(source: SecretSource, base: str) -> tuple[str, str]:
+def _from_keyring(source: SecretSource, base: str, interrupt: Interrupt | None) -> tuple[str, str]:
     try:
         import keyring
         from keyring.errors import KeyringError
@@ -209,7 +215,7 @@ def _from_keyring(source: SecretSource, base: str) -> tuple[str, str]:
         return "", f"the keyring cannot be read: {error}"
 
 
-_FETCH: dict[str, Callable[[SecretSource, str], tuple[str, str]]] = {
+_FETCH: dict[str, Callable[[SecretSource, str, Interrupt | None], tuple[str, str]]] = {
     "env": _from_env,
     "file": _from_file,
     "command": _from_command,
