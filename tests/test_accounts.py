@@ -36,6 +36,18 @@ def test_every_service_is_said_by_its_variables_or_needs_none() -> None:
     assert "demo" not in provider.KEYS
 
 
+@pytest.mark.parametrize("text", ["http://[bad", "http://a:99999", "http://", "http://a b", "ftp://a", "a"])
+def test_an_address_that_leads_nowhere_is_told_with_the_settings(text: str) -> None:
+    found = accounts.wrong("local", {**LOCAL, "base_url": text})
+    assert found is not None
+    assert found[0] == "base_url is no address"
+
+
+def test_an_address_may_have_a_port_a_path_and_brackets() -> None:
+    for text in ("http://127.0.0.1:8080/v1", "https://x.example", "http://[::1]:80/v1"):
+        assert accounts.wrong("local", {**LOCAL, "base_url": text}) is None
+
+
 def test_a_key_is_fetched_from_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_KEY", "value-of-the-key")
     found = accounts.account("local", {**LOCAL, "api_key": {"env": "SOME_KEY"}}, base=str(tmp_path))

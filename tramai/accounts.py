@@ -39,13 +39,24 @@ def _wrong(name: str, found: Entry) -> Iterator[tuple[str, str | None]]:
         yield "a provider's name is small letters, digits, `_` and `-`, and none that is built in", None
     if found.kind not in KEYS:
         yield f"there is no kind '{found.kind}'", f"the kinds are {', '.join(COMMON)} and more; most servers are openai"
-    if found.base_url is not None and not re.match(r"https?://[^/\s]", found.base_url):
+    if found.base_url is not None and not _is_address(found.base_url):
         yield "base_url is no address", 'write it like base_url = "http://127.0.0.1:8080/v1"'
     if found.api_key is not None and len(found.api_key.given()) != 1:
         yield "api_key names one source", 'write api_key = {env = "NAME"}'
     price = found.price
     if price is not None and min(price.input, price.output, price.cached or 0.0) < 0:
         yield "a price is 0 or more", "write US dollars for a million tokens"
+
+
+def _is_address(text: str) -> bool:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018 - reading it is what refuses one that cannot be
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"\s", text)
 
 
 def account(name: str, data: Any, *, base: str) -> Account:

@@ -188,6 +188,13 @@ def test_agents_tell_their_version_when_they_are_asked(
     assert found["hermes"][0] == "warning"
 
 
+def test_an_agent_that_is_no_program_is_a_warning(tramai: Call, place: Path) -> None:
+    program(place, "claude", "")
+    (place.parent / "bin" / "claude").write_text("not a program\n")
+    found = findings(tramai("doctor", "--check", "--json"), "agents")
+    assert found["claude"] == ("warning", f"{place.parent}/bin/claude does not tell its version")
+
+
 def test_whether_a_sandbox_can_be_made_is_tried_when_it_is_asked(tramai: Call, place: Path) -> None:
     program(place, "bwrap", "echo 'bwrap: no namespaces' >&2; exit 1")
     path = f"{place.parent}/bin/bwrap"

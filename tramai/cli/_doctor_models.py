@@ -128,7 +128,10 @@ def agents(*, check: bool) -> Iterator[HealthFinding]:
         if not check:
             yield HealthFinding(section="agents", name=name, state="ok", text=path)
             continue
-        version = _version(path)
+        try:
+            version = _version(path)
+        except OSError:  # the right to start it, and no program in it
+            version = None
         if version is None:
             text, hint = f"{path} does not tell its version", f"look: {name} --version"
             yield HealthFinding(section="agents", name=name, state="warning", text=text, hint=hint)
