@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+
+from tramai.steps._watchdog import ensure_watchdog
 
 from .processes import eventually
 from .shell_steps import Context, fails, findings, shell, text
@@ -16,6 +21,7 @@ from .step_context import run
 
 ROOT = Path(__file__).resolve().parent.parent
 VALUE = "${{ inputs.x }}"
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -43,6 +49,17 @@ def test_only_its_user_reads_it_and_nothing_is_left(ctx: Context) -> None:
     assert modes == ["600", "700", "700"]
     assert path.endswith("/X")
     assert not os.path.exists(os.path.dirname(os.path.dirname(path)))
+
+
+def test_it_is_gone_when_the_step_is_cancelled_while_it_is_written(tmp_path: Path) -> None:
+    class Cancelled(Context):
+        async def blocking(self, work: Callable[[], T], *, grace: float = 60.0) -> T:
+            work()
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        run(shell(run="true", files={"X": "canary"}), Cancelled(tmp_path))
+    assert not os.path.exists(ensure_watchdog().folder)
 
 
 @pytest.mark.parametrize("how", ["exit 3", 'touch "$(dirname "$X")/more"; exit 3', "sleep 60"])

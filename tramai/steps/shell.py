@@ -203,12 +203,13 @@ class Shell(Step, frozen=True, kw_only=True):
             guard(argv[0], named, ctx, allow=self.allow, deny=self.deny, cwd=cwd)
         limit = size.parse(self.max_output)
         ctx.signal("shell.started")
-        fence = None
-        if self.sandbox or self.resources or self.files:
-            from ._shell_fence import Fence
-
-            fence = await ctx.blocking(lambda: Fence(self, ctx, argv[0], env, cwd))
+        fences: list[Any] = []
         try:
+            if self.sandbox or self.resources or self.files:
+                from ._shell_fence import Fence
+
+                # Kept where it is made: who is cancelled meanwhile gets no result, and has files to remove.
+                await ctx.blocking(lambda: fences.append(Fence(self, ctx, argv[0], env, cwd)))
             finished = await ctx.blocking(
                 lambda: _process.run(
                     argv,
@@ -225,12 +226,12 @@ class Shell(Step, frozen=True, kw_only=True):
                     hidden=ctx.hidden,
                     on_output=ctx.output,
                     names=names,
-                    fence=fence,
+                    fence=fences[0] if fences else None,
                 ),
                 grace=self.kill_after + _process.SETTLE + 2 * _process.PATIENCE,
             )
         finally:
-            if fence is not None:
+            for fence in fences:
                 fence.close()
         _tell(ctx, finished, limit)
         return Done(self._result(finished))
