@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tramai import kinds
+from tramai import driver, kinds
+from tramai.errors import BugError
+from tramai.interrupt import Interrupt
 from tramai.step import Done, Finding, Outcome, Reject, Step, StepError, Suspend
 from tramai.translating import translated
 
@@ -167,6 +169,11 @@ def test_whatever_an_attempt_ends_with_it_fails_the_step_and_can_be_caught(how: 
     assert said in str(result.error["message"])
     caught = ran(steps + "  catch: [{output: 7}]\n", "outputs: {o: '${{ steps.a.output }}'}")
     assert caught.outputs == {"o": 7}
+
+
+def test_a_run_that_a_library_cancels_is_a_bug_that_is_told_as_one() -> None:
+    with pytest.raises(BugError, match="cancelled from inside"):
+        driver.Loop(Interrupt()).run(cancelled_inside())
 
 
 def test_a_step_that_is_cancelled_from_outside_stays_cancelled() -> None:

@@ -138,6 +138,9 @@ class Loop:
             except asyncio.CancelledError:
                 if self._interrupt.is_set:
                     raise Interrupted(self._interrupt.reason or "signal") from None
+                here = asyncio.current_task()
+                if here is not None and not here.cancelling():
+                    raise BugError(what="a run was cancelled from inside, and nobody had asked for it") from None
                 raise
             finally:
                 self._interrupt.clear_callbacks()
