@@ -165,3 +165,19 @@ def test_of_many_resumes_at_once_one_does_the_work(start: Start, finished: Finis
         if status == 5:
             assert "owned by" in err
     assert sum("attempt 2" in err for err, _ in ends) == 1
+
+
+def test_ctrl_c_while_a_secret_is_fetched_is_130_and_begins_nothing(start: Start, finished: Finished) -> None:
+    command = '["sh", "-c", "echo x > started; sleep 60"]'
+    write(
+        "kept.yaml",
+        f"tramai: 1\nname: kept\nsecrets: {{KEY: {{command: {command}}}}}\nsteps:\n"
+        '  - {id: a, shell: {run: "true", env: {KEY: "${{ secrets.KEY }}"}}}\n',
+    )
+    process = start("run", "kept.yaml")
+    wait_for("started")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "nothing was begun" in err
+    assert json.loads(finished("list", "--json").stdout)["runs"] == []

@@ -149,6 +149,7 @@ def _carry(
     go: Callable[[engine.Options, list[Any]], engine.Result],
     answers: Answers | None = None,
 ) -> int:
+    from ..errors import SecretMissing
     from . import _ending
 
     tally = Tally()
@@ -169,6 +170,11 @@ def _carry(
                     tally(event)
                     for view in views:
                         view(event)
+        except SecretMissing:
+            if signals.number is None:
+                raise
+            session.err.line("interrupted while a secret was fetched; nothing was begun")
+            return signals.exit_status
         finally:
             for view in views:
                 view.close()
