@@ -59,6 +59,7 @@ ENDS: dict[str, Any] = {
     "mute": raising(Mute()),
     "type": raising(StepError(5, 6)),  # type: ignore[arg-type]
     "after": raising(StepError("busy", "later", retry_after=ODD)),
+    "number": lambda: Done({"n": 10**5000}),
     "until": lambda: Suspend(until=ODD),
     "usage": lambda: Done(1, usage=ODD),
     "reason": lambda: Reject(5),  # type: ignore[arg-type]
@@ -155,6 +156,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("mute", "plugin.Mute", "h_Ends raised Mute ("),
         ("type", "plugin.5", "6"),
         ("after", "plugin.busy", "later"),
+        ("number", "invalid_output", "n is a number of more than 4,300 digits"),
         ("until", "plugin.TypeError", "gave Suspend with an `until` that is no number of seconds"),
         ("usage", "plugin.TypeError", "gave Done with a `usage` that is no tramai.step.Usage"),
         ("reason", "plugin.TypeError", "gave Reject with a `reason` that is no text"),

@@ -11,6 +11,9 @@ Json = None | bool | int | float | str | list[Any] | dict[str, Any]
 """A value that JSON can say. Sharper types would need recursion that mypy and msgspec do not both follow."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
+_LARGEST = 10**4300
+"""Python reads and writes no number of more than 4,300 digits."""
+_BITS = _LARGEST.bit_length()
 
 
 class NotJson(ValueError):
@@ -44,7 +47,11 @@ def sha256(text: str) -> str:
 def check(value: object, where: str = "", depth: int = 0) -> None:
     """Raise NotJson unless the value is JSON all the way down."""
     kind = type(value)
-    if kind is str or value is None or kind is bool or kind is int:
+    if kind is str or value is None or kind is bool:
+        return
+    if kind is int:
+        if value.bit_length() >= _BITS and abs(value) >= _LARGEST:  # type: ignore[attr-defined, arg-type]
+            raise NotJson(where, "is a number of more than 4,300 digits")
         return
     if kind is float:
         if value != value or value in (float("inf"), float("-inf")):
