@@ -172,3 +172,12 @@ def test_a_name_that_no_file_can_have_is_refused_where_it_stands(flow: Path) -> 
     found = problems(flow)
     assert [(code, line) for code, line, _ in found] == [("TRM369", 4), ("TRM315", 5), ("TRM318", 6)]
     assert all("no file can have this name" in message for _, _, message in found)
+
+
+def test_what_is_taken_from_files_is_bounded(flow: Path) -> None:
+    written(flow, '{"enum": ["' + "x" * 900_000 + '"]}')
+    items = ", ".join([PLACE] * 20)
+    flow.write_text(f"tramai: 1\nname: w\nsteps: [{{id: a, local: 1, schema: {{anyOf: [{items}]}}}}]\n")
+    found = [(code, message) for code, _, message in problems(flow) if code == "TRM369"]
+    assert len(found) == 2
+    assert all("comes to more than 16 MiB" in message for _, message in found)

@@ -16,6 +16,9 @@ from .document import Document
 from .errors import Pointer, Position, Problem, Related
 from .hashing import sha256
 
+_MOST = 16 << 20
+"""Characters of all that is put into one workflow: it becomes part of its definition, which is kept."""
+
 
 def take(workflow: Workflow, source: Document) -> Iterator[Problem]:
     """Put the content of a file into the place of each `{$ref: file}`; what is wrong where that cannot be done.
@@ -23,6 +26,8 @@ def take(workflow: Workflow, source: Document) -> Iterator[Problem]:
     What has references of its own can only be a whole schema: inside of another they would lead somewhere else.
     """
     known: dict[str, dict[str, Any] | None] = {}
+    sizes: dict[str, int] = {}
+    taken = 0
     for at, whole in of(workflow):
         for pointer, part in list(_references(whole, at)):
             name = part.pop("$ref")
@@ -36,6 +41,10 @@ def take(workflow: Workflow, source: Document) -> Iterator[Problem]:
                 if part is not whole and any(_references(found, (), local=True)):
                     hint = "refer to it as the whole of the `schema`"
                     raise Unreadable("it refers to places of its own, and stands inside another schema", hint)
+                sizes[path] = sizes.get(path) or len(json.dumps(found))
+                taken += sizes[path]
+                if taken > _MOST:
+                    raise Unreadable("what is taken from files comes to more than 16 MiB", "refer to it fewer times")
                 part.update(copy.deepcopy(found))
             except Unreadable as error:
                 known.setdefault(path, None)
