@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from tramai.interrupt import Interrupt
 from tramai.pool import Pool, Taken, Wanted, pooled
 from tramai.portable import Unsupported
 from tramai.results import Options
+from tramai.standing import ran_before
 from tramai.store import Holder, Status
 from tramai.stores import open_store
+from tramai.testing.clock import FakeClock
 from tramai.worker import Plan, Report, SlotLost, Worker
 
 TEXT = """\
@@ -118,12 +121,19 @@ def test_a_worker_carries_what_is_ready_by_priority_and_ends(store: Pool) -> Non
     assert [about["run_id"] for about in of(told, "took")] == [high, low]
     assert decode(store.get(high).outputs or "") == {"n": 3}
     assert [store.get(run).status for run in (low, high, other)] == [Status.COMPLETED, Status.COMPLETED, Status.READY]
-    assert [note.type for note in store.notes(low)] == ["run.completed"]
+    assert [note.type for note in store.notes(low)] == ["run.taken", "run.completed"]
     assert store.workers(now=0.0) == ()
 
 
 def test_a_start_key_enqueues_once(store: Pool) -> None:
     assert enqueue(store, start_key="k") == enqueue(store, 5, start_key="k")
+
+
+def test_the_time_in_the_queue_is_no_time_of_the_run(store: Pool) -> None:
+    before = FakeClock(time.time() - 3600)
+    run = carrying.enqueue(plan.Plan(from_text(TEXT)), {"n": 1}, store=store, clock=before)
+    work(store, Plan(once=True, poll=0.05))
+    assert ran_before(store, store.get(run.run_id), store.journal(run.run_id)) < 60
 
 
 def test_it_ends_after_as_many_runs_as_it_was_told(store: Pool) -> None:

@@ -112,7 +112,10 @@ def carry(
         _give_back(store, run, lease, clock, found)
         said = NotCarried(run_id=run.run_id, what=found.message, hint=found.hint, because=found.code)
         raise said from error
-    return session.carry(resumed=bool(claim.records) or run.fence > 1)
+    resumed = bool(claim.records) or run.fence > 1
+    if not resumed:  # it begins now, not when it was put into the queue
+        session.journal.note("run.taken", by=lease.owner)
+    return session.carry(resumed=resumed)
 
 
 def _give_back(store: Store, run: Run, lease: Lease, clock: Clock, error: TramaiError | None) -> None:

@@ -22,7 +22,7 @@ _BY_OPERATORS = (
     "call.decided", "worker.refused",
 )  # fmt: skip
 """Events that are no sign of a runner."""
-_BEGIN = ("run.resumed", "run.entered")
+_BEGIN = ("run.resumed", "run.entered", "run.taken")
 """Events after which a run runs: somebody goes on with it, or it has the place that it waited for."""
 
 
