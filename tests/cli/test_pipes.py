@@ -139,3 +139,18 @@ def test_a_mistake_on_standard_input_is_shown_with_its_line() -> None:
     )
     assert result.returncode == 1
     assert "shel: {run:" in result.stdout
+
+
+@pytest.mark.parametrize("flag", ["--json", "--color=never"])
+def test_what_a_function_prints_is_no_result_of_ours(finished: Finished, flag: str) -> None:
+    write("chatty.py", "import sys\ndef f():\n    print('from inside')\n    sys.stdout.write('more')\n    return 1\n")
+    write(
+        "p.yaml",
+        "tramai: 1\nname: p\nsteps:\n  - {id: a, local: {call: 'chatty:f'}}\noutputs: {a: '${{ steps.a.output }}'}\n",
+    )
+    result = finished("run", "p.yaml", flag)
+    assert "from inside" in result.stderr
+    if flag == "--json":
+        assert [json.loads(line)["type"] for line in result.stdout.splitlines()][-1] == "run.finished"
+    else:
+        assert result.stdout == "a: 1\n"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -163,8 +165,11 @@ def _carry(
             options = msgspec.structs.replace(options, answer=answer)
         for line in session.settings.described() if session.verbose else ():
             session.note(line)
+        _ = session.out  # ours is the real one, also when it is used for the first time in the middle of the run
         try:
-            result = go(options, [tally, _Remember(session), *views, *watching])
+            # What a function or a plugin prints is no document of ours.
+            with contextlib.redirect_stdout(sys.stderr):
+                result = go(options, [tally, _Remember(session), *views, *watching])
             if tally.started is None:
                 for event in _untouched(store, result):
                     tally(event)
