@@ -11,19 +11,18 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from . import caps, claiming, pool
+from . import claiming, pool
 from .audience import Audience
 from .claiming import Claim
 from .clock import Clock, SystemClock
 from .codec import Json, encode
-from .engine import group_for, new_id, restore, secrets_for, session_for
+from .engine import new_for, restore, secrets_for, session_for
 from .errors import LeaseLost, TramaiError
 from .event import Observer
 from .faults import public, safely
 from .plan import Plan
-from .redact import Redactor
-from .results import Options, Result, user
-from .store import Change, Lease, NewRun, Note, Run, Status, Store
+from .results import Options, Result
+from .store import Change, Lease, Note, Run, Status, Store
 
 REFUSED = "worker.refused"
 """The event of a run that a worker could not begin with."""
@@ -59,23 +58,7 @@ def enqueue(
     """
     options, clock = options or Options(), clock or SystemClock()
     runs = pool.pooled(store)
-    cwd = os.path.abspath(options.cwd or os.getcwd())
-    secrets = secrets_for(plan, options, cwd)
-    given = Redactor(secrets.values()).json(encode(dict(inputs)))
-    caps.check_inputs(plan.workflow.limits, inputs, given)
-    new = NewRun(
-        run_id=options.run_id or new_id(clock),
-        definition=plan.definition(),
-        inputs=given,
-        cwd=cwd,
-        created=clock.now(),
-        started_by=options.started_by or user(),
-        start_key=options.start_key,
-        labels=options.labels,
-        queue=options.queue,
-        priority=options.priority,
-        group=group_for(store, plan, inputs, secrets),
-    )
+    new, _ = new_for(plan, inputs, store, options, clock)
     return runs.enqueue(new, now=clock.now())
 
 

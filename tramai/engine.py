@@ -60,24 +60,7 @@ def run(
     returned and nothing runs. Raises SecretMissing before anything is written.
     """
     options, clock = options or Options(), clock or SystemClock()
-    cwd = os.path.abspath(options.cwd or os.getcwd())
-    secrets = secrets_for(plan, options, cwd)
-    given = Redactor(secrets.values()).json(encode(dict(inputs)))
-    caps.check_inputs(plan.workflow.limits, inputs, given)
-    group = group_for(store, plan, inputs, secrets)
-    new = NewRun(
-        run_id=options.run_id or new_id(clock),
-        definition=plan.definition(),
-        inputs=given,
-        cwd=cwd,
-        created=clock.now(),
-        started_by=options.started_by or user(),
-        start_key=options.start_key,
-        labels=options.labels,
-        queue=options.queue,
-        priority=options.priority,
-        group=group,
-    )
+    new, secrets = new_for(plan, inputs, store, options, clock)
     sent, holder = time.monotonic(), Holder.here()
     owner = claiming.owner(holder)
     record, lease = store.create(new, owner=owner, holder=holder, ttl=options.lease, now=clock.now())
@@ -333,6 +316,30 @@ def _taken_over(
 
         judge(found, stored, plan, changed, kept, accept=accept, verb="rerun")
     return plan, kept
+
+
+def new_for(
+    plan: Plan, inputs: Mapping[str, Json], store: Store, options: Options, clock: Clock
+) -> tuple[NewRun, Mapping[str, str]]:
+    """What a run starts from, and the secrets that it is given: none of them stands among its inputs."""
+    cwd = os.path.abspath(options.cwd or os.getcwd())
+    secrets = secrets_for(plan, options, cwd)
+    given = Redactor(secrets.values()).json(encode(dict(inputs)))
+    caps.check_inputs(plan.workflow.limits, inputs, given)
+    new = NewRun(
+        run_id=options.run_id or new_id(clock),
+        definition=plan.definition(),
+        inputs=given,
+        cwd=cwd,
+        created=clock.now(),
+        started_by=options.started_by or user(),
+        start_key=options.start_key,
+        labels=options.labels,
+        queue=options.queue,
+        priority=options.priority,
+        group=group_for(store, plan, inputs, secrets),
+    )
+    return new, secrets
 
 
 def secrets_for(plan: Plan, options: Options, base: str) -> Mapping[str, str]:
