@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -58,6 +59,13 @@ def program(name: str) -> str:
     if found is None:
         pytest.skip(f"NOT TESTED, {name}: it is not installed")
     return found
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder on the disk: the sandbox of an agent may have a /dev of its own, and with it a /dev/shm."""
+    with tempfile.TemporaryDirectory(prefix="tramai-real-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +152,16 @@ WRITES = {
 }
 
 
+def without_bwrap(folder: Path) -> str:
+    """A PATH without bubblewrap: Codex prefers the system's to its own, and cannot use that of Debian 12."""
+    folder.mkdir(exist_ok=True)
+    for place in os.environ["PATH"].split(":"):
+        for program in os.scandir(place) if os.path.isdir(place) else ():
+            if program.name != "bwrap" and not os.path.lexists(folder / program.name):
+                os.symlink(program.path, folder / program.name)
+    return str(folder)
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_nothing_is_written_unless_that_is_allowed_and_then_only_there(agents: Agents, name: str) -> None:
     work, home = agents.folder.work, agents.folder.path / "home"
@@ -151,7 +169,7 @@ def test_nothing_is_written_unless_that_is_allowed_and_then_only_there(agents: A
     def write(file: Path, sandbox: str) -> bool:
         ctx = agents.context(name)
         # Codex lets an agent write in the folder for temporary files, in which this test works.
-        ctx.env = {**ctx.env, "TMPDIR": str(home)}
+        ctx.env = {**ctx.env, "TMPDIR": str(home), "PATH": without_bwrap(home / "bin")}
         result(made(KINDS[name], prompt=WRITES[name].replace("FILE", str(file)), sandbox=sandbox), ctx)
         return file.exists()
 

