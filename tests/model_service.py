@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
 from .model_formats import FORMATS, Said
 
 
@@ -174,3 +176,19 @@ class _Handler(BaseHTTPRequestHandler):
         if content or last:
             self.wfile.write(f"{len(content):x}\r\n".encode() + content + b"\r\n")
             self.wfile.flush()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelService]:
+    """One service for all tests of a module; imported there, as is `led_there`."""
+    with model_service() as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def led_there(server: ModelService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every client is led to the service, which has not been asked anything yet."""
+    for name, value in server.env.items():
+        monkeypatch.setenv(name, value)
+    server.asked.clear()
+    server.forget()

@@ -61,3 +61,21 @@ def environment(folder: Path, packages: Sequence[Path], **extra: str) -> dict[st
     paths = os.pathsep.join([*map(str, packages), str(ROOT)])
     home = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "XDG_CONFIG_HOME": str(folder / "config")}
     return {"PATH": os.environ["PATH"], "PYTHONPATH": paths, "COLUMNS": "100", **home, **extra}
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The good package, installed."""
+    return installed("example", tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bad one."""
+    return installed("broken", tmp_path_factory)
+
+
+@pytest.fixture
+def with_broken(broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bad one, found in this process."""
+    monkeypatch.syspath_prepend(str(broken))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,11 @@ from tramai import engine, plan
 from tramai.stores.memory import Memory
 
 from .model_formats import IN, OUT
-from .model_service import ModelService, model_service
+from .model_service import ModelService, led_there, server
 from .test_mcp import SERVER, alive
 from .test_model_services import MODELS
+
+__all__ = ["led_there", "server"]
 
 pytest.importorskip("pydantic_ai", reason="the extra `ai` is not installed")
 pytest.importorskip("httpx2", reason="mcp 2.0 or newer is not installed: pip install 'tramai[mcp]'")
@@ -51,19 +52,6 @@ outputs: {{all: "${{{{ steps.ask.output }}}}"}}
 """
 
 
-@pytest.fixture(scope="module")
-def service() -> Iterator[ModelService]:
-    with model_service() as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def _led_there(service: ModelService, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in service.env.items():
-        monkeypatch.setenv(name, value)
-    service.asked.clear()
-
-
 ECHO = ("echo", '{"text": "Rain in Oslo."}', "Rain in Oslo.", False)
 
 
@@ -77,7 +65,7 @@ ECHO = ("echo", '{"text": "Rain in Oslo."}', "Rain in Oslo.", False)
     ],
 )
 def test_a_tool_is_used_and_the_model_goes_on(
-    service: ModelService, tmp_path: Path, kind: str, tool: str, arguments: str, seen: str, failed: bool
+    server: ModelService, tmp_path: Path, kind: str, tool: str, arguments: str, seen: str, failed: bool
 ) -> None:
     (tmp_path / "double.yaml").write_text(DOUBLE.format())
     file = tmp_path / "ask.yaml"
@@ -90,7 +78,7 @@ def test_a_tool_is_used_and_the_model_goes_on(
     assert found["text"] == "echo of what was asked"
     assert (found["usage"]["input_tokens"], found["usage"]["output_tokens"]) == (2 * IN, 2 * OUT)
     assert [(call["tool"], call["failed"]) for call in found["calls"]] == [(tool, failed)]
-    first, second = (body for _, body in service.asked)
+    first, second = (body for _, body in server.asked)
     offered = json.dumps(first)
     assert all(name in offered for name in ("echo", "boom", "Doubles a number.", "The number."))
     assert seen in json.dumps(second).replace('\\\\"', '"').replace('\\"', '"')

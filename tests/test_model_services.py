@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,9 @@ from tramai.provider import Account, Answer, Call, Price, Question, Tool, Turn
 from tramai.step import StepError
 
 from .model_formats import FORMATS, IN, OUT
-from .model_service import ModelService, model_service
+from .model_service import ModelService, led_there, server
+
+__all__ = ["led_there", "server"]
 
 pytest.importorskip("pydantic_ai", reason="the extra `ai` is not installed")
 
@@ -42,19 +43,6 @@ TOOL = Tool(
     description="The weather of a city.",
     schema={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelService]:
-    with model_service() as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def _led_there(server: ModelService, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in server.env.items():
-        monkeypatch.setenv(name, value)
-    server.asked.clear()
 
 
 @pytest.fixture(params=[each.service for each in FORMATS])

@@ -21,8 +21,10 @@ from tramai.steps import _plugin_kind
 from tramai.stores.memory import Memory
 from tramai.translating import translated
 
-from .plugin_install import HERE, environment, installed, tramai
+from .plugin_install import HERE, broken, environment, example, tramai, with_broken
 from .written import RUN, again, codes, ends, planned, ran
+
+__all__ = ["broken", "example", "with_broken"]
 
 TICKET = """\
 - id: open
@@ -32,24 +34,6 @@ TICKET = """\
       title: red
       board: {{file: {file}}}
 """
-
-
-@pytest.fixture(scope="session")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The good package, installed."""
-    return installed("example", tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bad one."""
-    return installed("broken", tmp_path_factory)
-
-
-@pytest.fixture
-def with_broken(broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bad one, found in this process."""
-    monkeypatch.syspath_prepend(str(broken))
 
 
 def test_what_tests_see_of_the_example_is_what_its_project_file_says() -> None:

@@ -14,28 +14,12 @@ from tramai.errors import ConfigurationError, PluginUnusable
 from tramai.step import StepError
 from tramai.stores import open_store
 
-from .plugin_install import installed, tramai
+from .plugin_install import broken, example, tramai, with_broken
 from .written import codes, problems, ran
 
+__all__ = ["broken", "example", "with_broken"]
+
 WORKFLOW = "tramai: 1\nname: w\nsteps: [{id: a, local: 1}]\n"
-
-
-@pytest.fixture(scope="session")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The good package, installed."""
-    return installed("example", tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bad one."""
-    return installed("broken", tmp_path_factory)
-
-
-@pytest.fixture
-def with_broken(broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bad one, found in this process."""
-    monkeypatch.syspath_prepend(str(broken))
 
 
 def packaged(folder: Path, points: str) -> None:

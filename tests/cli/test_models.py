@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ from click.testing import Result
 
 from tests.cli.conftest import write
 from tests.cli.test_startup import NEVER, imported
-from tests.model_service import ModelService, model_service
+from tests.model_service import ModelService, led_there, server
+
+__all__ = ["led_there", "server"]
 
 pytest.importorskip("pydantic_ai", reason="the extra `ai` is not installed")
 pytestmark = [
@@ -27,20 +29,6 @@ SERVICES = [
     "anthropic:claude-sonnet-4-5",
     "google:gemini-2.5-flash",
 ]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelService]:
-    with model_service() as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def _led_there(server: ModelService, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in server.env.items():
-        monkeypatch.setenv(name, value)
-    server.asked.clear()
-    server.forget()
 
 
 def asking(prompt: str = "Say it.", model: str = "openai:gpt-5-mini", more: str = "", top: str = "") -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from ._session import Session
-from ._start import Request, options_of
+from ._start import Request, asked_for, options_of
 
 QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -15,9 +14,9 @@ def detached(session: Session, request: Request, *, detach: bool, queue: str | N
     """Make the run; the exit status."""
     from msgspec.structs import replace
 
-    from .. import carrying, inputs
+    from .. import carrying
     from ..errors import UsageError
-    from . import _documents, _load
+    from . import _documents
     from ._advice import short
     from ._signals import Signals
 
@@ -25,14 +24,7 @@ def detached(session: Session, request: Request, *, detach: bool, queue: str | N
         raise UsageError(what="--queue and --priority go with --detach")
     if request.approve or request.ok_if_suspended:
         raise UsageError(what="--approve and --ok-if-suspended do not go with --detach", hint="tramai approve RUN")
-    assert request.file is not None
-    plan = _load.plan_of(session, request.file)
-    given: dict[str, Any] = {}
-    if request.inputs or request.inputs_file is not None:
-        from . import _given
-
-        given = _given.gather(request.inputs, request.inputs_file)
-    bound = inputs.bind(plan.workflow.inputs, given)
+    plan, bound = asked_for(session, request)
     options = replace(options_of(session, request, Signals()), queue=named(queue), priority=priority)
     run = carrying.enqueue(plan, bound, store=session.store(), options=options)
     session.run_id = run.run_id

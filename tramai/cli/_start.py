@@ -42,8 +42,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     approve: tuple[str, ...] = ()
 
 
-def run(session: Session, request: Request) -> int:
-    """Start a run of a workflow file; the exit status."""
+def asked_for(session: Session, request: Request) -> tuple[Plan, dict[str, Any]]:
+    """The plan of the file, and the inputs for it, bound."""
     from .. import inputs
     from . import _load
 
@@ -54,7 +54,12 @@ def run(session: Session, request: Request) -> int:
         from . import _given
 
         given = _given.gather(request.inputs, request.inputs_file)
-    bound = inputs.bind(plan.workflow.inputs, given)
+    return plan, inputs.bind(plan.workflow.inputs, given)
+
+
+def run(session: Session, request: Request) -> int:
+    """Start a run of a workflow file; the exit status."""
+    plan, bound = asked_for(session, request)
     store = session.store()
     answers = _people.answers(session, request.approve, plan, store)
 
