@@ -15,7 +15,7 @@ from .audience import Audience
 from .claiming import Claim
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
-from .errors import LeaseHeld, NotFound, NotInThatState, SecretMissing
+from .errors import LeaseHeld, NotFound, NotInThatState, RunCancelled, SecretMissing
 from .event import CalledEvent, Event, Observer, StepFinished, StepOutput, StepRetrying, StepStarted
 from .faults import safely
 from .plan import Plan
@@ -91,6 +91,8 @@ def resume(
     found = _here(store, store.get(run_id), clock)
     if found.status is Status.COMPLETED:
         return standing(found, resumed=False)
+    if found.status is Status.CANCELLED:
+        raise RunCancelled(run_id=run_id)
     if found.status.terminal:
         what = "it is over and cannot be resumed"
         raise NotInThatState(run_id=run_id, status=found.status.value, what=what)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from .codec import Json
+from .errors import CredentialsRefused
 from .store import CALLED as CALLED
 
 EXIT = {
@@ -78,10 +79,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     resumed: bool = True
 
 
+_FAILED = {"rejected": EXIT["rejected"], "auth": CredentialsRefused.exit_status}
+"""Failures that have an exit status of their own: a gate said no, credentials were refused."""
+
+
 def exit_status(status: str, error: Mapping[str, Any] | None) -> int:
     """The exit status of the command for how a run ended."""
-    if status == "failed" and error is not None and error.get("type") == "rejected":
-        return EXIT["rejected"]
+    if status == "failed" and error is not None and error.get("type") in _FAILED:
+        return _FAILED[error["type"]]
     return EXIT.get(status, 1)
 
 

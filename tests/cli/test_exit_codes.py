@@ -294,7 +294,9 @@ def test_a_cancelled_run_cannot_be_resumed(tramai: Call) -> None:
     write("sleeps.yaml", SLEEPS)
     tramai("run", "sleeps.yaml")
     assert tramai("cancel", "@last", "--comment", "not needed").exit_code == 0
-    assert tramai("resume", "@last").exit_code == 5
+    result = tramai("resume", "@last")
+    assert (result.exit_code, "error[TRM506]" in result.stderr) == (5, True)
+    assert "tramai run FILE starts a new one" in result.stderr
 
 
 def test_a_start_key_of_a_run_that_is_under_way_is_5(tramai: Call, hello: str) -> None:
@@ -327,6 +329,17 @@ def test_a_missing_secret_is_6_and_nothing_starts(tramai: Call, monkeypatch: pyt
     os.environ.pop("TOKEN_FOR_TEST")
     assert tramai("run", "secret.yaml", "--env-file", ".env").exit_code == 0
     os.environ.pop("TOKEN_FOR_TEST", None)
+
+
+def test_credentials_that_a_service_refuses_are_6(tramai: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = '{"type": "result", "is_error": true, "api_error_status": 401, "result": "API Error: 401"}'
+    Path("bin").mkdir()
+    write("bin/claude", f"#!/bin/sh\ncat >/dev/null\necho '{said}'\n")
+    Path("bin/claude").chmod(0o755)
+    monkeypatch.setenv("PATH", os.path.abspath("bin"), prepend=os.pathsep)
+    write("asks.yaml", "tramai: 1\nname: asks\nsteps:\n  - {id: ask, claude: {prompt: hello}}\n")
+    result = tramai("run", "asks.yaml")
+    assert (result.exit_code, "error[TRM602]" in result.stderr) == (6, True), result.stderr
 
 
 # 7

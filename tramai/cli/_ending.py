@@ -14,7 +14,7 @@ from ._errors import block, notes
 from ._glyphs import word
 from ._session import Session
 from ._tally import Tally
-from ._terminal import safe, safe_lines
+from ._terminal import safe
 
 if TYPE_CHECKING:
     from ..errors import Position
@@ -26,6 +26,7 @@ TAIL = 20
 LONGEST = 1000
 """Characters of such a line; the log has the rest."""
 _CODES = {
+    "auth": "TRM602",
     "limit": "TRM402",
     "unknown_outcome": "TRM505",
     "rejected": "TRM403",
@@ -178,8 +179,3 @@ def _approve(run: str, asked: GateAsked, count: int) -> str:
     from ._questions import command
 
     return command(run, safe(asked.path), asked.needs, alone=count == 1)
-
-
-def first_line(text: str) -> str:
-    """The first line of somebody's text."""
-    return safe_lines(text)[0]

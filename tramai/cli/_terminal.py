@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -156,8 +155,3 @@ def _columns(stream: TextIO, env: Mapping[str, str]) -> int:
         return max(os.get_terminal_size(stream.fileno()).columns, 20)
     except (OSError, ValueError):
         return 80
-
-
-def standard(colour: str = "auto") -> tuple[Terminal, Terminal]:
-    """Standard output and standard error as they are now."""
-    return Terminal(sys.stdout, colour=colour), Terminal(sys.stderr, colour=colour)
