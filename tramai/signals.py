@@ -7,7 +7,7 @@ and digests. The table below is all there is, and the page of events is held aga
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from .event import Attribute, Event, Listener, RunFinished, RunStarted, Signal, StepFinished, StepRetrying, StepStarted
@@ -73,10 +73,43 @@ NAMES: dict[str, tuple[str, ...]] = {
     "security.request_denied": (*STEP, "method"),
     "security.server_denied": (*STEP, "policy", "server_digest"),
 }
-"""Every signal, without the prefix, and the attributes it has besides `run_id`."""
+"""Every signal of a run, without the prefix, and the attributes it has besides `run_id`."""
+
+WORKER_PREFIX = "tramai.worker."
+WORKER_NAMES: dict[str, tuple[str, ...]] = {
+    "started": ("concurrency", "queues"),
+    "took": ("run_id", "workflow", "from_status", "fence"),
+    "finished": ("run_id", "status", "duration", "wake_at"),
+    "refused": ("run_id", "code"),
+    "dead": ("run_id", "claims"),
+    "slot_lost": ("run_id", "status"),
+    "store_failed": ("code",),
+    "store_back": (),
+    "draining": ("reason", "running"),
+    "stopped": ("runs",),
+}
+"""Every signal of a worker, without the prefix, and the attributes it has besides `worker`."""
 
 _OF_STEP = {"succeeded": "completed", "recovered": "completed"}
 _OF_RUN = {"sleeping": "suspended", "waiting": "suspended"}
+
+
+def send(listeners: Iterable[Listener], signal: Signal) -> None:
+    """Tell everybody; whatever they raise stays with them."""
+    for listener in listeners:
+        try:
+            listener.signal(signal)
+        except Exception:  # noqa: BLE001, S112 - listeners are fail-open by promise
+            continue
+
+
+def of_worker(worker: str, name: str, about: Mapping[str, Attribute]) -> Signal:
+    """What a worker tells of itself, as a signal: without the texts that its lines have for people.
+
+    `queues` becomes a count: their names are the user's.
+    """
+    given = {**about, "queues": str(about.get("queues") or "").count(",") + 1}
+    return Signal(WORKER_PREFIX + name, {"worker": worker, **{key: given.get(key) for key in WORKER_NAMES[name]}})
 
 
 class Signals:
@@ -88,12 +121,7 @@ class Signals:
 
     def send(self, name: str, attributes: dict[str, Attribute]) -> None:
         """Tell everybody; whatever they raise stays with them. Called from any thread of the run."""
-        signal = Signal(PREFIX + name, {"run_id": self._run_id, **attributes})
-        for listener in self._listeners:
-            try:
-                listener.signal(signal)
-            except Exception:  # noqa: BLE001, S112 - listeners are fail-open by promise
-                continue
+        send(self._listeners, Signal(PREFIX + name, {"run_id": self._run_id, **attributes}))
 
     def __call__(self, event: Event) -> None:
         """Make a signal of an event."""

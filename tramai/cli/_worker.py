@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._session import Session
@@ -10,7 +11,7 @@ from ._terminal import safe
 from ._worker_documents import Draining, WorkerLine, Workers, WorkerView
 
 if TYPE_CHECKING:
-    from ..event import Attribute
+    from ..event import Attribute, Listener
     from ..pool import Worker
 
 
@@ -43,7 +44,7 @@ def serve(
     lease, pause = float(settings.seconds("lease")), _seconds("--poll", poll)
     if lease <= 0 or pause <= 0:
         raise UsageError(what="--lease and --poll must be longer than 0s")
-    _observers.made(settings.observers)  # what cannot be made is told before anything is taken
+    watching = _observers.made(settings.observers)  # what cannot be made is told before anything is taken
     plan = worker.Plan(
         wanted=Wanted(queues=tuple(dict.fromkeys(map(named, queues))) or (QUEUE,), labels=labels),
         concurrency=concurrency,
@@ -57,7 +58,7 @@ def serve(
     store = pooled(session.store())
     flags = {name: value for name, value in session.flags.items() if name not in ("directory", "env_file")}
     setup = Setup(flags, lease, session.logs())
-    told = _Teller(session)
+    told = _Teller(session, [one for one in watching if hasattr(one, "signal")])
     with Signals() as signals:
         ours = worker.Worker(store, plan, lambda: Process(setup), told, stop=signals.interrupt, hurry=signals.hurry)
         told.worker = ours.id
@@ -136,16 +137,18 @@ def _seconds(flag: str, text: str) -> float:
 
 
 class _Teller:
-    """Says what a worker does: JSON lines on standard output, or lines for people on standard error."""
+    """Says what a worker does: JSON lines on standard output, or lines for people on standard error; and signals."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, listeners: Sequence[Listener]) -> None:
         self._session = session
+        self._listeners = listeners
         self._seq = 0
         self.worker = ""
 
     def __call__(self, kind: str, about: dict[str, Attribute]) -> None:
         """Tell one thing."""
         self._seq += 1
+        self._signal(kind, about)
         if self._session.json:
             given: dict[str, Any] = {**about}
             line = WorkerLine(seq=self._seq, type=kind, at=time.time(), worker=self.worker, **given)
@@ -154,3 +157,11 @@ class _Teller:
         words = " ".join(f"{name}={value}" for name, value in about.items() if value not in (None, ""))
         stamp = time.strftime("%H:%M:%S")
         self._session.note(safe(f"{stamp} {self.worker} {kind.removeprefix('worker.')} {words}".rstrip()))
+
+    def _signal(self, kind: str, about: dict[str, Attribute]) -> None:
+        if self._listeners:
+            from .. import signals
+
+            name = kind.removeprefix("worker.")
+            if name in signals.WORKER_NAMES:
+                signals.send(self._listeners, signals.of_worker(self.worker, name, about))
