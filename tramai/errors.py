@@ -252,18 +252,17 @@ class OutcomeUnknown(TramaiError):
     exit_status = 5
 
 
-class RunCancelled(TramaiError):
-    """run {run_id} is cancelled"""
-
-    code = "TRM506"
-    exit_status = 5
-
-
 class NotInThatState(TramaiError):
     """run {run_id} is {status}: {what}"""
 
     code = "TRM507"
     exit_status = 5
+
+
+class RunCancelled(NotInThatState):
+    """run {run_id} is cancelled"""
+
+    code = "TRM506"
 
 
 class GroupFull(TramaiError):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tramai import engine
-from tramai.errors import DefinitionChanged, LeaseHeld, NotInThatState, SecretMissing
+from tramai.errors import DefinitionChanged, LeaseHeld, RunCancelled, SecretMissing
 from tramai.interrupt import Interrupt
 from tramai.store import Holder, Mark, Note, Status
 from tramai.stores.memory import Memory
@@ -371,7 +371,7 @@ def test_a_cancelled_run_stays_cancelled(store: Memory) -> None:
     made = make([{"id": "a", "local": "1"}, {"id": "b", "local": "2"}])
     first = run(store, made, observers=[lambda event: interrupt.set("cancelled")], options={"interrupt": interrupt})
     assert (first.status, first.exit_status) == ("cancelled", 12)
-    with pytest.raises(NotInThatState, match="is cancelled"):
+    with pytest.raises(RunCancelled, match="is cancelled"):
         engine.resume(RUN, store=store, plan=made)
 
 
