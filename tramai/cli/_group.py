@@ -15,6 +15,7 @@ from ._session import Session
 
 SECTIONS = {
     "Start": {
+        "demo": "Show a run that fails and is resumed, in seconds, offline.",
         "init": "Write a first workflow file.",
         "run": "Run a workflow file.",
         "resume": "Go on with a run after a crash, a pause or a failure.",

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from . import (
+    _demo_documents,
     _diff_documents,
     _documents,
     _file_documents,
@@ -44,6 +45,7 @@ MODULES = (
     _file_documents,
     _machine_documents,
     _worker_documents,
+    _demo_documents,
 )
 
 
@@ -52,6 +54,7 @@ _DOCUMENTS = (
     *_file_documents.DOCUMENTS,
     *_machine_documents.DOCUMENTS,
     *_worker_documents.DOCUMENTS,
+    *_demo_documents.DOCUMENTS,
 )
 
 

@@ -32,6 +32,8 @@ class Session:
         """Texts that cannot be read again: standard input, by the name it has in problems."""
         self.diagnosed: dict[str, Diagnostic] = {}
         """What was behind the faults of this call, by their references."""
+        self.watching: list[Any] = []
+        """Observers of a run that this call wants to have, besides those of the settings."""
         self._store: Store | None = None
 
     def begin(self) -> None:

@@ -196,12 +196,12 @@ def _carry(
 
 
 def _watching(session: Session) -> list[Any]:
-    """The observers that the settings name."""
+    """The observers of this call, and those that the settings name."""
     if not session.settings.observers:
-        return []
+        return session.watching
     from . import _observers
 
-    return _observers.made(session.settings.observers)
+    return [*session.watching, *_observers.made(session.settings.observers)]
 
 
 class _Final:

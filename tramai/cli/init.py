@@ -53,15 +53,20 @@ def command(session: Session, folder: str, template: str, toml: bool) -> int:
     return 0
 
 
-def _text(template: str, *, toml: bool) -> str:
+def template(name: str) -> str:
+    """The text of a packaged workflow."""
+    with open(os.path.join(FOLDER, f"{name}.yaml"), encoding="utf-8") as file:
+        return file.read()
+
+
+def _text(name: str, *, toml: bool) -> str:
     """The file, with the line that tells an editor its schema."""
     from .. import document, formatting
 
-    with open(os.path.join(FOLDER, f"{template}.yaml"), encoding="utf-8") as file:
-        text = f"# yaml-language-server: $schema={SCHEMA}\n{file.read()}"
+    text = f"# yaml-language-server: $schema={SCHEMA}\n{template(name)}"
     if not toml:
         return text
-    return formatting.convert_document(document.parse(text, file=f"{template}.yaml"), "toml").text
+    return formatting.convert_document(document.parse(text, file=f"{name}.yaml"), "toml").text
 
 
 def _write(folder: str, name: str, text: str) -> list[str]:
