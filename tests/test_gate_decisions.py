@@ -172,6 +172,21 @@ def test_a_vote_is_judged_by_what_stands_there_when_it_is_stored() -> None:
         approve(store, "second")
 
 
+def test_a_vote_after_the_runners_last_look_leaves_the_run_due_and_not_waiting_for_ever() -> None:
+    class Slow(Memory):
+        def commit(self, lease: Any, change: Any) -> None:
+            if change.status == "waiting":
+                approve(self, "ann")
+            super().commit(lease, change)
+
+    store = Slow()
+    assert begin(store, "timeout: 24h").status == "waiting"
+    run = store.get("r1")
+    assert run.wake_at is not None
+    assert run.wake_at <= SystemClock().now()
+    assert engine.resume("r1", store=store).outputs == {"by": "ann"}
+
+
 def test_a_store_that_always_changes_is_given_up_on() -> None:
     class Busy(Memory):
         def post(self, run_id: str, note: Note, *, after: int, due: bool = False, now: float) -> Any:

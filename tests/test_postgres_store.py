@@ -1011,7 +1011,7 @@ def test_two_workers_share_a_store_and_one_takes_over_from_the_other(database: D
     steps = "  - {id: it, replay: replayable, shell: 'echo x >> tries; [ -e go ] || sleep 60'}\n"
     (tmp_path / "slow.yaml").write_text(f"tramai: 1\nname: slow\nsteps:\n{steps}", encoding="utf-8")
     (tmp_path / "fine.yaml").write_text(
-        "tramai: 1\nname: fine\nsteps:\n  - {id: it, shell: 'echo 1'}\n", encoding="utf-8"
+        "tramai: 1\nname: fine\nsteps:\n  - {id: it, replay: replayable, shell: 'echo 1'}\n", encoding="utf-8"
     )
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "TRAMAI_STORE": url, "XDG_CONFIG_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "tramai"]

@@ -294,7 +294,7 @@ def _wake_callers(store: Store, run: Run, now: float) -> None:
             return
         try:
             run = store.get(run.started_by.removeprefix(CALLED))
-            if run.status is Status.WAITING:
+            if run.status in (Status.WAITING, Status.RUNNING):
                 note = Note(at=now, type="call.decided")
                 store.post(run.run_id, note, after=len(store.notes(run.run_id)), due=True, now=now)
         except CheckpointConflict:

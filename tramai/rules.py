@@ -177,8 +177,13 @@ def progressed(before: _Moving, change: Change) -> _Moving:
 
 
 def changed(run: Run, change: Change) -> Run:
-    """The header after a change. A terminal status gives the lease back, for nothing may be written after it."""
+    """The header after a change. A terminal status gives the lease back, for nothing may be written after it.
+
+    A run that was made due while somebody carried it is due when it comes to wait: it may not have been heard of.
+    """
     after = progressed(run, change)
+    if change.status is Status.WAITING and run.wake_at is not None:
+        after = replace(after, wake_at=min(run.wake_at, run.wake_at if after.wake_at is None else after.wake_at))
     if change.release or after.status.terminal:
         after = replace(after, lease=None)
     new = change.definition
@@ -214,7 +219,7 @@ def posted(run: Run, *, last: int, after: int, due: bool, now: float) -> Run:
     if last != after:
         raise CheckpointConflict
     told = replace(run, revision=run.revision + 1, updated=now)
-    return replace(told, wake_at=now) if due and run.status is Status.WAITING else told
+    return replace(told, wake_at=now) if due and run.status in (Status.WAITING, Status.RUNNING) else told
 
 
 def shown(run: Run, status: Status | None) -> bool:

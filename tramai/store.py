@@ -329,8 +329,8 @@ class Store(Protocol):
         """Add a line to the event list beside whoever holds the run: lease, fence and status stay as they are.
 
         CheckpointConflict unless exactly `after` lines stand there, so that of several who read the same list only one
-        is heard. `due`: a run that waits can go on now (`wake_at`). The run after the write; NotInThatState when it is
-        terminal, or arriving.
+        is heard. `due`: a run that waits can go on now (`wake_at`); one that runs, as soon as it comes to wait. The
+        run after the write; NotInThatState when it is terminal, or arriving.
         """
         ...
 

@@ -177,6 +177,19 @@ class Operators(Given):
         assert store.get("r1") == run
         assert (run.status, run.fence, run.wake_at) == (status, 1, clock.now() if status is Status.WAITING else 9e9)
 
+    @pytest.mark.parametrize("later", [None, 9e9])
+    def test_a_run_that_is_made_due_while_it_is_carried_is_due_when_it_comes_to_wait(
+        self, store: Store, clock: FakeClock, later: float | None
+    ) -> None:
+        lease = begin(store, clock)
+        store.commit(lease, change(clock, record(1)))
+        at = store.post("r1", WORD, after=0, due=True, now=clock.now()).updated
+        clock.advance(1)
+        store.commit(lease, change(clock, record(2, path="b")))
+        store.commit(lease, change(clock, status=Status.WAITING, wake_at=later, release=True))
+        run = store.get("r1")
+        assert (run.status, run.wake_at) == (Status.WAITING, at)
+
     @pytest.mark.parametrize("status", [Status.COMPLETED, Status.CANCELLED, Status.DEAD])
     def test_nothing_is_noted_of_a_run_that_is_over(self, store: Store, clock: FakeClock, status: Status) -> None:
         store.commit(begin(store, clock), change(clock, status=status))
