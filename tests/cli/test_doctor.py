@@ -211,6 +211,13 @@ def service() -> Iterator[str]:
         def do_GET(self) -> None:
             good = CANARY in self.headers.get("Authorization", "") + self.headers.get("x-api-key", "")
             body = b'{"data": [{"id": "a"}, {"id": "b"}]}' if good else b"{}"
+            if self.path.startswith("/endless"):
+                self.send_response(200)
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    while True:
+                        self.wfile.write(b" " * 65536)
+                return
             self.send_response(200 if good else 401)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -237,12 +244,15 @@ def test_a_service_says_whether_the_key_is_good(tramai: Call, service: str, monk
     monkeypatch.setitem(_doctor_models.LISTS, "groq", f"{service}/models")
     monkeypatch.setenv("MISTRAL_API_KEY", "another-5d1f")
     monkeypatch.setitem(_doctor_models.LISTS, "mistral", "http://127.0.0.1:1")
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "another-5d1f")
+    monkeypatch.setitem(_doctor_models.LISTS, "deepseek", f"{service.removesuffix('/v1')}/endless")
     result = tramai("doctor", "--check", "--json")
     found = findings(result, "models")
     assert found["openai"] == ("ok", "OPENAI_API_KEY is set, and the service answers with 2 models")
     assert found["anthropic"][0] == "ok"
     assert found["groq"] == ("warning", "GROQ_API_KEY is set, and the service refuses the key")
     assert found["mistral"] == ("warning", "MISTRAL_API_KEY is set, and the service does not answer: ConnectError")
+    assert found["deepseek"] == ("warning", "DEEPSEEK_API_KEY is set, and the service does not answer: TimeoutError")
     assert document(result)["checked"] is True
     assert result.exit_code == 0
     assert "5d1f" not in result.output

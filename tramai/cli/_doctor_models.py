@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,6 +29,8 @@ LISTS = {
 MOVED = {"openai": ("OPENAI_BASE_URL", "/models"), "anthropic": ("ANTHROPIC_BASE_URL", "/v1/models")}
 """The variables that move a service, for runs as well; and the path below the new address."""
 _SECONDS = 10.0
+_MOST = 8 << 20
+"""Bytes of an answer that are read."""
 
 
 def models(env: Mapping[str, str], configured: Mapping[str, Any], *, check: bool) -> Iterator[HealthFinding]:
@@ -92,6 +95,8 @@ def _extra(extra: str, module: str, package: str) -> HealthFinding:
 
 def _asked(name: str, text: str, kind: str, url: str, key: str | None) -> HealthFinding:
     """Ask for the list of models: it costs nothing, and tells whether the key is good."""
+    import json
+
     import httpx
 
     headers = {"Authorization": f"Bearer {key}"}
@@ -100,17 +105,28 @@ def _asked(name: str, text: str, kind: str, url: str, key: str | None) -> Health
     elif kind == "google":
         headers = {"x-goog-api-key": str(key)}
     try:
-        answer = httpx.get(url, headers=headers if key else {}, timeout=_SECONDS)
-        listed = answer.json() if answer.status_code == 200 else {}
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        with httpx.stream("GET", url, headers=headers if key else {}, timeout=_SECONDS) as answer:
+            status = answer.status_code
+            listed = json.loads(_read(answer.iter_bytes())) if status == 200 else {}
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, TimeoutError) as error:
         return _of(name, "warning", f"{text}, and the service does not answer: {type(error).__name__}")
-    if answer.status_code in (401, 403):
+    if status in (401, 403):
         return _of(name, "warning", f"{text}, and the service refuses the key", "give it a key that is good")
-    if answer.status_code != 200:
-        return _of(name, "warning", f"{text}, and the service answers with {answer.status_code}")
+    if status != 200:
+        return _of(name, "warning", f"{text}, and the service answers with {status}")
     found = listed.get("data", listed.get("models")) if isinstance(listed, dict) else None
     count = f" with {len(found)} models" if isinstance(found, list) else ""
     return _of(name, "ok", f"{text}, and the service answers{count}")
+
+
+def _read(pieces: Iterator[bytes]) -> bytes:
+    """An answer of a decent size that came in a decent time: whoever is asked may be anybody."""
+    end, data = time.monotonic() + _SECONDS, b""
+    for piece in pieces:
+        data += piece
+        if len(data) > _MOST or time.monotonic() > end:
+            raise TimeoutError
+    return data
 
 
 def agents(*, check: bool) -> Iterator[HealthFinding]:
