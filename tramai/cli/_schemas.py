@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from . import (
+    _config_documents,
     _demo_documents,
     _diff_documents,
     _documents,
@@ -46,6 +47,7 @@ MODULES = (
     _machine_documents,
     _worker_documents,
     _demo_documents,
+    _config_documents,
 )
 
 
@@ -55,6 +57,7 @@ _DOCUMENTS = (
     *_machine_documents.DOCUMENTS,
     *_worker_documents.DOCUMENTS,
     *_demo_documents.DOCUMENTS,
+    *_config_documents.DOCUMENTS,
 )
 
 

@@ -10,7 +10,10 @@ from typing import Any
 from ..errors import ConfigurationError, Position, UsageError
 
 KEYS = ("store", "wait", "lease", "progress", "color", "retention", "env_file")
-CHOICES = {"progress": ("auto", "live", "plain", "none"), "color": ("auto", "always", "never")}
+CHOICES = {
+    "progress": ("auto", "live", "plain", "none", "github", "gitlab", "azure"),
+    "color": ("auto", "always", "never"),
+}
 DEFAULTS = {"wait": "60s", "lease": "30s", "progress": "auto", "color": "auto"}
 PROJECT = "tramai.toml"
 SERVERS = "mcp_servers"
@@ -30,9 +33,11 @@ class Settings:
         root: str,
         tables: Mapping[str, Mapping[str, Any]],
         files: tuple[str, ...] = (),
+        said_in: Mapping[str, str] | None = None,
     ) -> None:
         self._values = values
         self._origins = origins
+        self._said_in = said_in or {}
         self.root = root
         self.files = files
         """The configuration files that were read; a later one wins."""
@@ -52,6 +57,16 @@ class Settings:
     def origin(self, key: str) -> str:
         """Where the value comes from: a flag, a variable, a file, or `default`."""
         return self._origins[key]
+
+    def found(self, key: str) -> tuple[str | None, str, Position | None]:
+        """The value, None where nobody said one; where it comes from; and its place, if that is a file.
+
+        Of what stands in a table, the key is `table.name`, and the value is left to `servers` and the others.
+        """
+        origin = self._origins.get(key, "default")
+        file = self._said_in.get(key) if ": " in origin else None
+        place = (_key_place(file, key) or _key_place(file, key.partition(".")[0])) if file is not None else None
+        return self._values.get(key), origin, place
 
     def seconds(self, key: str) -> float:
         """The value as a duration."""
@@ -103,8 +118,9 @@ def gather(flags: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Set
     tables: dict[str, dict[str, Any]] = {name: {} for name in (*TABLES, OBSERVERS)}
     project = _project_file(os.getcwd())
     files = tuple(file for file in (_user_file(env), project) if file is not None)
+    said_in: dict[str, str] = {}
     for file in files:
-        _take(_read(file), file, values, origins, tables)
+        said_in.update(dict.fromkeys(_take(_read(file), file, values, origins, tables), file))
     for key in KEYS:
         if env.get(f"TRAMAI_{key.upper()}"):
             values[key], origins[key] = env[f"TRAMAI_{key.upper()}"], f"TRAMAI_{key.upper()}"
@@ -113,7 +129,7 @@ def gather(flags: Mapping[str, Any], env: Mapping[str, str] = os.environ) -> Set
     for key, allowed in CHOICES.items():
         if values[key] not in allowed:
             raise UsageError(what=f"{origins[key]}: '{values[key]}' is not one of {', '.join(allowed)}")
-    return Settings(values, origins, os.path.dirname(project) if project else os.getcwd(), tables, files)
+    return Settings(values, origins, os.path.dirname(project) if project else os.getcwd(), tables, files, said_in)
 
 
 def _project_file(folder: str) -> str | None:
@@ -171,12 +187,17 @@ def _take(
     values: dict[str, str],
     origins: dict[str, str],
     tables: dict[str, dict[str, Any]],
-) -> None:
+) -> list[str]:
+    """Take what a file says; the keys it said, those in tables as `table.name`."""
+    said = []
     for key, value in data.items():
         if key in TABLES:
             read = {SERVERS: _servers, HTTP: _http, PROVIDERS: _providers}[key]
-            tables[key].update(read(file, value))
+            told = read(file, value)
+            tables[key].update(told)
+            said += [f"{key}.{name}" for name in told]
             continue
+        said.append(key)
         if key == OBSERVERS:
             tables[key] = _observers(file, value)
             continue
@@ -189,7 +210,8 @@ def _take(
         if key in ("wait", "lease", "retention"):
             _check_duration(file, key, value)
         values[key] = _placed(file, key, value)
-        origins[key] = f"{_near(file)}: {key}"
+    origins.update({key: f"{_near(file)}: {key}" for key in said})
+    return said
 
 
 def _servers(file: str, data: Any) -> dict[str, Any]:

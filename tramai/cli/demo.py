@@ -33,8 +33,8 @@ def command(session: Session, folder: str | None) -> int:
     Then you see what the journal holds, and commands to look around with. The
     folder stays: it is yours to play with. Nothing outside of it is touched.
 
-    Exit status: 0 shown, 1 it did not go as it should have, 3 the folder cannot be
-    made or holds a demo already, 130 and 143 stopped by a signal.
+    Exit status: 0 shown, 1 it did not go as it should have, 3 the folder cannot
+    be made or holds a demo already, 130 and 143 stopped by a signal.
     """
     from . import _write, init
 
