@@ -5,6 +5,7 @@ Optional, as `portable` is: a store that lacks it still runs workflows, and `poo
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
 
 import msgspec
@@ -122,6 +123,14 @@ class Pool(Store, Protocol):
 
     def leave(self, worker_id: str) -> None:
         """Take a worker out of the registry; nothing happens when it is not there."""
+        ...
+
+
+class Backlog(Protocol):
+    """What a pool may offer besides: a count for those who watch, which no worker needs."""
+
+    def backlog(self, queues: Sequence[str], *, most: int) -> Mapping[str, int]:
+        """How many runs of each queue are ready, counted up to `most`: by index, so that it costs no more than that."""
         ...
 
 

@@ -42,6 +42,16 @@ class SlotLost(TramaiError):
     exit_status = 7
 
 
+class Carried(msgspec.Struct, frozen=True, kw_only=True):
+    """What was counted of a run in its slot: seconds, those before its first start, steps as `(verb, status, n)`."""
+
+    workflow: str
+    queue: str
+    seconds: float
+    waited: float | None = None
+    steps: tuple[tuple[str, str, int], ...] = ()
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What a slot says. `kind`: `ready` (with its `holder`), `done` (with `status`), `refused` (with the error), or
     `gone`: it has ended, whatever it was doing."""
@@ -55,6 +65,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     code: str | None = None
     message: str | None = None
     hint: str | None = None
+    carried: Carried | None = None
+    """For those who count; only when they asked for it."""
 
 
 class Slot(Protocol):

@@ -26,6 +26,8 @@ class Setup(msgspec.Struct, frozen=True):
     flags: dict[str, Any]
     lease: float
     logs: str | None
+    counts: bool = False
+    """Whether what was done is reported in numbers, too."""
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -78,6 +80,7 @@ def _carried(session: Session, store: Any, setup: Setup, order: Order) -> Report
     from ..faults import public
     from ..results import Options
     from . import _observers
+    from ._counted import Counted
 
     settings = session.settings
     with Signals() as signals:
@@ -92,20 +95,31 @@ def _carried(session: Session, store: Any, setup: Setup, order: Order) -> Report
             http=settings.http,
             providers=settings.providers,
         )
+        counted = Counted(order) if setup.counts else None
         try:
             ended = carrying.carry(
                 order.run,
                 order.lease,
                 sent=order.sent,
                 store=store,
-                observers=_observers.made(settings.observers) if settings.observers else (),
+                observers=[
+                    *(_observers.made(settings.observers) if settings.observers else ()),
+                    *([counted] if counted is not None else ()),
+                ],
                 options=options,
             )
         except Exception as error:  # noqa: BLE001 - one run; others wait
             found: TramaiError = public(error)
             code = str(found.details.get("because", found.code))
             return Report(kind="refused", run_id=order.run.run_id, code=code, message=found.message, hint=found.hint)
-    return Report(kind="done", run_id=ended.run_id, status=ended.status, wake_at=ended.wake_at)
+    return Report(
+        kind="done",
+        run_id=ended.run_id,
+        status=ended.status,
+        exit_status=ended.exit_status,
+        wake_at=ended.wake_at,
+        carried=counted.all() if counted is not None else None,
+    )
 
 
 def _report(outward: int, report: Report) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from ._session import Session
 from ._terminal import safe
@@ -12,7 +13,9 @@ from ._worker_documents import Draining, WorkerLine, Workers, WorkerView
 
 if TYPE_CHECKING:
     from ..event import Attribute, Listener
-    from ..pool import Worker
+    from ..pool import Pool, Worker
+    from ..worker import Plan, Slot
+    from ._worker_metrics import Watch
 
 
 def serve(
@@ -26,6 +29,7 @@ def serve(
     max_claims: int,
     max_runs: int | None,
     once: bool,
+    metrics: str | None,
 ) -> int:
     """Be a worker until it is told to end; the exit status."""
     from .. import worker
@@ -57,13 +61,31 @@ def serve(
     )
     store = pooled(session.store())
     flags = {name: value for name, value in session.flags.items() if name not in ("directory", "env_file")}
-    setup = Setup(flags, lease, session.logs())
+    setup = Setup(flags, lease, session.logs(), counts=metrics is not None)
     told = _Teller(session, [one for one in watching if hasattr(one, "signal")])
-    with Signals() as signals:
-        ours = worker.Worker(store, plan, lambda: Process(setup), told, stop=signals.interrupt, hurry=signals.hurry)
+    new_slot: Callable[[], worker.Slot] = lambda: Process(setup)  # noqa: E731
+    with Signals() as signals, contextlib.ExitStack() as watched:
+        if metrics is not None:
+            store, new_slot = _watched(store, plan, new_slot, told, metrics, watched)
+        ours = worker.Worker(store, plan, new_slot, told, stop=signals.interrupt, hurry=signals.hurry)
         told.worker = ours.id
         ours.run()
     return 0
+
+
+def _watched(
+    store: Pool, plan: Plan, new_slot: Callable[[], Slot], told: _Teller, metrics: str, until: contextlib.ExitStack
+) -> tuple[Pool, Callable[[], Slot]]:
+    """The store and the slots with ears, and a server for what they hear, until the end."""
+    from ._metrics_server import Server
+    from ._worker_metrics import Watch
+
+    watch = Watch(store, kind=store.url.partition(":")[0], queues=plan.wanted.queues, slots=plan.concurrency)
+    server = Server(metrics, watch.pages)
+    server.start()
+    until.callback(server.stop)
+    told.watch, told.metrics = watch, server.url
+    return cast("Pool", watch.store), lambda: watch.slot(new_slot())
 
 
 def show_all(session: Session) -> int:
@@ -144,11 +166,17 @@ class _Teller:
         self._listeners = listeners
         self._seq = 0
         self.worker = ""
+        self.watch: Watch | None = None
+        self.metrics: str | None = None
 
     def __call__(self, kind: str, about: dict[str, Attribute]) -> None:
         """Tell one thing."""
         self._seq += 1
         self._signal(kind, about)
+        if self.watch is not None:
+            self.watch.told(kind, about)
+        if self.metrics is not None and kind == "worker.started":
+            about = {**about, "metrics": self.metrics}
         if self._session.json:
             given: dict[str, Any] = {**about}
             line = WorkerLine(seq=self._seq, type=kind, at=time.time(), worker=self.worker, **given)

@@ -33,6 +33,7 @@ class WorkerLine(Struct, frozen=True, kw_only=True):
     runs: int | UnsetType = UNSET
     concurrency: int | UnsetType = UNSET
     queues: str | UnsetType = UNSET
+    metrics: Annotated[str | UnsetType, Meta(description="the URL of its metrics")] = UNSET
 
 
 class WorkerView(Struct, frozen=True, kw_only=True):

@@ -54,6 +54,11 @@ Exit status: 0 ended as it was told to, 2 bad input, 7 store unusable.
     help="Claims without progress after which a run is dead.  [default: 5]",
 )
 @click.option("--max-runs", metavar="N", type=click.IntRange(1), help="End after this many runs.")
+@click.option(
+    "--metrics",
+    metavar="HOST:PORT",
+    help="Serve numbers for Prometheus there; without a HOST for this host alone.",
+)
 @click.option("--once", is_flag=True, help="End when nothing is ready any more.")
 def work(session: Session, **asked: Any) -> int:
     """Be a worker; the exit status."""
@@ -103,6 +108,7 @@ command = doer(
     (listed, drain),
     "tramai worker --store postgresql://db.example.org/flows",
     "tramai worker --concurrency 8 --queue reports --queue default",
+    "tramai worker --metrics 9464",
     "tramai worker --once",
     "tramai worker list",
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from .. import rules
 from ..errors import NotFound
-from ..store import RunExists
+from ..store import RunExists, Status
 
 if TYPE_CHECKING:
     from ..pool import Taken, Wanted, Worker
@@ -78,6 +79,12 @@ class Pool:
         with self._lock:
             times = [comes_up_at(kept.run) for kept in self._runs.values() if wanted.has(kept.run)]
         return min((at - now for at in times if at is not None), default=None)
+
+    def backlog(self, queues: Sequence[str], *, most: int) -> dict[str, int]:
+        """How many are ready; see `Backlog.backlog`."""
+        with self._lock:
+            runs = [kept.run for kept in self._runs.values() if kept.run.status is Status.READY]
+        return {queue: min(sum(run.queue == queue for run in runs), most) for queue in queues}
 
     def beat(self, worker: Worker, *, now: float) -> bool:
         """Say that a worker is there; see `Pool.beat`."""

@@ -8,6 +8,7 @@ was offered to somebody who died comes up again at once.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -90,6 +91,12 @@ class Pool(Groups):
         values = _Taking(wanted, 1, {}).values
         ((seconds,),) = self._pool.call(lambda db, _: db.rows(self._sql.wake, values))
         return None if seconds is None else float(seconds)
+
+    def backlog(self, queues: Sequence[str], *, most: int) -> dict[str, int]:
+        """How many are ready; see `Backlog.backlog`."""
+        values = {"queues": [columns.name(queue) for queue in queues], "most": most}
+        found = self._pool.call(lambda db, _: db.rows(self._sql.backlog, values))
+        return {queue: count for queue, (_, count) in zip(queues, found, strict=True)}
 
     def beat(self, worker: Worker, *, now: float) -> bool:
         """Say that a worker is there; see `Pool.beat`."""

@@ -157,6 +157,11 @@ class Sql:
             f"WITH {_CLOCK}, {_UP} SELECT CASE WHEN EXISTS (SELECT FROM up) THEN 0 ELSE least({_FIRST_WAKE}, "
             f"{_FIRST_END}) - (SELECT t FROM clock) END"
         )
+        self.backlog = self._named(
+            "SELECT q.place, (SELECT count(*) FROM (SELECT FROM {run} AS r WHERE r.queue = q.name "
+            "AND r.status IN ('ready', 'running') AND r.status = 'ready' LIMIT %(most)s) AS waiting) "
+            "FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS q (name, place) ORDER BY q.place"
+        )
         self.beat = self._named(
             "WITH forgotten AS (DELETE FROM {worker} WHERE seen < {now}() - 86400 AND id <> %(id)s) "
             "INSERT INTO {worker} AS w (id, started, seen, draining, body) "

@@ -6,7 +6,7 @@ takes; every look goes down an index."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -47,6 +47,7 @@ _HELD = f"""SELECT CAST(run.run_id AS BLOB), CAST(run.body AS BLOB) {_OF_RUN}
     WHERE run.status='running' AND head.lease_expires>?"""
 _WAKES = "SELECT min(wake_at) FROM run WHERE status IN ('sleeping', 'waiting') AND queue=? AND wake_at>?"
 _ENDS = f"SELECT min(head.lease_expires) {_OF_RUN} WHERE run.status='running' AND run.queue=? AND head.lease_expires>?"
+_WAITING = "SELECT count(*) FROM (SELECT 1 FROM run WHERE status='ready' AND queue=? LIMIT ?)"
 _SET_WORKER = "INSERT OR REPLACE INTO worker (id, seen, draining, body) VALUES (?, ?, ?, ?)"
 _GET_WORKER = "SELECT body, seen, draining FROM worker"
 _LOOK = 32
@@ -117,6 +118,14 @@ class Pool(Groups):
             queries = ((query, queue) for queue in wanted.queues for query in (_WAKES, _ENDS))
             times = [row[0] for query, queue in queries for row in self._execute(query, (queue, now)).fetchall()]
             return min((at - now for at in times if at is not None), default=None)
+
+        return self._connection.read(work)
+
+    def backlog(self, queues: Sequence[str], *, most: int) -> dict[str, int]:
+        """How many are ready; see `Backlog.backlog`."""
+
+        def work() -> dict[str, int]:
+            return {queue: self._execute(_WAITING, (queue, most)).fetchone()[0] for queue in queues}
 
         return self._connection.read(work)
 

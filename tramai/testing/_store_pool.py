@@ -56,6 +56,17 @@ class Workers(Given):
         assert pool.definition("d1").text == "a: 1\n"
         assert (pool.journal("r1"), pool.notes("r1")) == ((), ())
 
+    def test_those_who_watch_are_told_how_many_wait(self, pool: Pool, clock: FakeClock) -> None:
+        count = getattr(pool, "backlog", None)
+        if count is None:
+            pytest.skip("the store counts nothing for those who watch")
+        for number, queue in enumerate(("a", "a", "a", "b")):
+            pool.enqueue(new_run(f"r{number}", queue=queue), now=clock.now())
+        assert count(("a", "b", "c"), most=10) == {"a": 3, "b": 1, "c": 0}
+        assert count(("a",), most=2) == {"a": 2}
+        begin(pool, clock, "carried")
+        assert count(("default",), most=2) == {"default": 0}
+
     def test_a_start_key_enqueues_once_and_an_id_is_taken_once(self, pool: Pool, clock: FakeClock) -> None:
         first = pool.enqueue(new_run("r1", start_key="k"), now=clock.now())
         assert pool.enqueue(new_run("r2", start_key="k"), now=clock.now()) == first
