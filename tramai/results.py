@@ -36,7 +36,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     and the interrupt: a test's waits for nothing. `answer`, a `deciding.Answer`, is asked when only gates are open.
     `warn` is called with a sentence for what speaks against a secret as it is: too short, or readable by others.
     `servers` are MCP servers by name, each as a workflow file would give it; `http` is what holds for all requests.
-    `providers` are model services by name, as `accounts.Entry` has them.
+    `providers` are model services by name, as `accounts.Entry` has them. `hide` is called with the values that are
+    masked, before anything is told of a run that has some.
     """
 
     wait: float = 60.0
@@ -53,6 +54,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     hurry: Any = None
     diagnostics: Any = None
     warn: Any = None
+    hide: Any = None
     secrets: Mapping[str, str] | None = None
     driver: Any = None
     answer: Any = None

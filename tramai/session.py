@@ -71,7 +71,10 @@ class Session:
         self.cancelling = cancelling
         """Nothing more is wanted of the run than its `finally`."""
         self.records = records
-        self.redactor = audience.redactor = Redactor(secret.masked(secrets, plan.nodes.values()))
+        hidden = tuple(secret.masked(secrets, plan.nodes.values()))
+        self.redactor = audience.redactor = Redactor(hidden)
+        if hidden and options.hide is not None:
+            options.hide(hidden)
         self.interrupt: Interrupt = options.interrupt or Interrupt()
         self.hurry: Interrupt = options.hurry or Interrupt()
         base = run.retry_base

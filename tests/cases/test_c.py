@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ci_logs import commands
 from tests.cli.conftest import ROOT
 
 from .support import alive, attempts, call, content, eventually, problems, save, shown, text_of
@@ -94,7 +95,7 @@ def test_hostile_text_of_a_child_is_data_and_never_more(monkeypatch: pytest.Monk
     assert "[red]x[/red] [link=http://evil]y[/link] [/]" in said
     assert "<script>alert(1)</script> &amp; ${{ secrets.X }} {{ x }} {% raw %}" in said
     assert not set(said) & set("\x1b\x07\x9b\u202e")
-    assert not [line for line in said.splitlines() if line.lstrip().startswith("::") or "##[" in line.partition('"')[0]]
+    assert {name for name, _, _ in commands(said)} == {"group", "endgroup"}, "no command but our own is obeyed"
     assert not Path("pwned").exists()
 
 

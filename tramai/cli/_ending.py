@@ -80,10 +80,11 @@ def failure(session: Session, finished: RunFinished, tally: Tally, plan: Plan | 
         facts.append(("help", str(error["hint"])))
     if finished.status == "blocked":
         facts.append(("help", resolve_commands(finished.run_id, path)))
-    return block(session, "error", code, _message(error, path), _place(plan, path), ()) + notes(session.err, facts)
+    return block(session, "error", code, message(error, path), place(plan, path), ()) + notes(session.err, facts)
 
 
-def _message(error: dict[str, Any], path: str) -> str:
+def message(error: dict[str, Any], path: str) -> str:
+    """What stopped a run, in one sentence."""
     said = str(error.get("message") or error.get("type") or "failed")
     kind = error.get("type")
     if not path or kind == "lease_lost":
@@ -112,7 +113,8 @@ def _condition(plan: Plan | None, path: str) -> list[tuple[str, str]]:
     return [("check", condition.text)] if condition is not None else []
 
 
-def _place(plan: Plan | None, path: str) -> Position | None:
+def place(plan: Plan | None, path: str) -> Position | None:
+    """Where the step of a path stands in its file."""
     if plan is None or not path:
         return None
     node, document = plan.nodes.get(step_id(path)), plan.workflow.document
@@ -164,7 +166,7 @@ def _ways_on(finished: RunFinished, tally: Tally) -> list[tuple[str, str]]:
     run = short(finished.run_id)
     if finished.status == "waiting":
         asked = tuple(tally.questions.values())
-        ways = [("approve", _approve(run, one, len(asked))) for one in asked] or [("look", "tramai status")]
+        ways = [("approve", approval(finished.run_id, one, len(asked))) for one in asked] or [("look", "tramai status")]
         return [*ways, ("later", f"tramai resume {run}")]
     if finished.status == "sleeping":
         return [("later", f"tramai resume {run}")]
@@ -175,7 +177,8 @@ def _ways_on(finished: RunFinished, tally: Tally) -> list[tuple[str, str]]:
     return []
 
 
-def _approve(run: str, asked: GateAsked, count: int) -> str:
+def approval(run_id: str, asked: GateAsked, count: int = 0) -> str:
+    """The command that decides a question; `count`: how many there are."""
     from ._questions import command
 
-    return command(run, safe(asked.path), asked.needs, alone=count == 1)
+    return command(short(run_id), safe(asked.path), asked.needs, alone=count == 1)

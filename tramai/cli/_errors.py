@@ -90,13 +90,25 @@ def _report(session: Session, error: Exception) -> int:
         if session.json:
             session.emit(document(known, session))
         else:
-            for line in text(session, known):
+            for line in [*text(session, known), *_annotated(session, known)]:
                 session.err.line(line)
         if session.debug and isinstance(known, Fault):
             session.err.line(session.diagnosed[known.id].detail)
     except Exception:  # noqa: BLE001 - the last edge: what describes errors has one itself
         sys.stderr.write(f"error[{known.code}]: {known}\n")
     return known.exit_status
+
+
+def _annotated(session: Session, error: TramaiError) -> list[str]:
+    """The same for the CI system that runs us, which shows it beside the code."""
+    from . import _ci
+
+    system = _ci.wanted(session)
+    if system is None:
+        return []
+    from ._problem_reports import of_error
+
+    return _ci.told(_ci.dialect(system), of_error(error))
 
 
 def _diagnosed(session: Session, error: Exception) -> TramaiError:

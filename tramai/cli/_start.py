@@ -12,7 +12,7 @@ import msgspec
 
 from .. import engine
 from ..event import Event, RunFinished, RunStarted
-from . import _people, render
+from . import _ci, _people, render
 from ._session import Session
 from ._signals import Signals
 from ._tally import Tally
@@ -165,6 +165,10 @@ def _carry(
         final = _Final(request, signals)
         views = render.choose(session, _names(plan), final)
         options = options_of(session, request, signals)
+        reporter = _ci.reporter(session, plan)
+        if reporter is not None:
+            watching.append(reporter)
+            options = msgspec.structs.replace(options, hide=reporter.hide)
         answer = _people.prompt(session, plan, store, signals, views)
         if answer is not None:
             options = msgspec.structs.replace(options, answer=answer)
@@ -180,6 +184,8 @@ def _carry(
                     tally(event)
                     for view in views:
                         view(event)
+                    if reporter is not None:
+                        reporter(event)
         except SecretMissing:
             if signals.number is None:
                 raise
@@ -192,6 +198,8 @@ def _carry(
     finished = final(tally.finished)
     if not session.json:
         _ending.show(session, finished, tally, plan, store)
+    if reporter is not None:
+        reporter.finish(finished, tally)
     return finished.exit_status
 
 

@@ -25,7 +25,14 @@ def safe(text: str) -> str:
         text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     if "::" in text and text.lstrip().startswith("::"):
         text = text.replace("::", "\\::", 1)
-    return text.replace("##[", "#\\#[") if "##[" in text else text
+    return _broken(text) if "##" in text else text
+
+
+def _broken(text: str) -> str:
+    """Without commands that a CI finds anywhere in a line: `##[…]`, `##vso[…]`, `##teamcity[…]`."""
+    import re
+
+    return re.sub(r"##(?=[\w.-]*\[)", r"#\\#", text)
 
 
 def safe_lines(text: str) -> list[str]:

@@ -35,7 +35,9 @@ def quoted(text: str) -> str:
     written = json.dumps(text, ensure_ascii=False)
     if safe(written) == written:
         return written
-    return "".join(char if safe(char) == char else f"\\u{ord(char):04x}" for char in written)
+    # What `safe` minds together, as `##[`, is no longer together when one of it is spelled out.
+    parts = written.replace("##", "#\\u0023")
+    return "".join(char if safe(char) == char else f"\\u{ord(char):04x}" for char in parts)
 
 
 def _entry(head: str, item: Any, indent: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Choose how a run is shown: live on a terminal, plain lines elsewhere, JSON lines, or not at all."""
+"""Choose how a run is shown: live on a terminal, folded in the log of a CI, plain lines, JSON lines, or not at all."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ..event import Event, RunFinished
+from . import _ci
 from ._session import Session
 
 
@@ -49,6 +50,10 @@ def choose(session: Session, names: Sequence[str], final: Callable[[RunFinished]
     progress = session.settings.text("progress")
     if session.quiet or progress == "none":
         return [Quiet()]
+    if (system := _ci.wanted(session)) is not None:
+        from ._grouped import Grouped
+
+        return [Grouped(session.err, names, _ci.dialect(system), verbose=session.verbose)]
     if session.err.redraws and (progress == "live" or (progress == "auto" and session.err.lively)):
         from ._live import Live
 

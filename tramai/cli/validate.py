@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from ._documents import File
     from ._terminal import Terminal
 
-FORMATS = ("text", "json", "github", "sarif", "junit")
+FORMATS = ("text", "json", "github", "gitlab", "azure", "sarif", "junit")
 
 
 @verb(
@@ -25,7 +24,7 @@ FORMATS = ("text", "json", "github", "sarif", "junit")
     "tramai validate workflows/ --format github", "tramai validate review.yaml --fix",
 )  # fmt: skip
 @click.argument("paths", metavar="PATHS...", nargs=-1, required=True)
-@click.option("--format", "form", type=click.Choice(FORMATS), help="text, json, github, sarif or junit.")
+@click.option("--format", "form", type=click.Choice(FORMATS), help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
 @click.option("--strict", is_flag=True, help="Warnings count as errors; with --fix, they are mended too.")
 @click.option("--fix", is_flag=True, help="Mend mechanical mistakes in the files; everything else stays.")
 @click.option("--diff", "show_diff", is_flag=True, help="With --fix: show the changes, write nothing.")
@@ -222,12 +221,16 @@ def _print(session: Session, form: str, checks: list[_Check], out: Terminal, *, 
         from ._encode import dump
 
         out.line(dump(_documents.Validation(files=files)))
-    elif form == "github":
-        from . import _github
+    elif form in ("github", "azure"):
+        from . import _ci, _problem_reports
 
-        for line in _github.lines(files, os.environ.get("GITHUB_WORKSPACE")):
+        for line in _problem_reports.lines(files, _ci.dialect(form)):
             out.line(line)
         session.note(_summary(files))
+    elif form == "gitlab":
+        from . import _problem_reports
+
+        out.line(_problem_reports.code_quality(files))
     elif form == "junit":
         from . import _junit
 
