@@ -44,7 +44,10 @@ from .processes import eventually
 ROOT = Path(__file__).parent.parent
 GONE = Note(at=7.0, type="run.removed")
 PARTS = {"head", "lease", "record", "note", "label"}
-TABLES = {"meta", "run", "head", "lease", "record", "note", "label", "blob", "definition", "group", "worker"}
+TABLES = {"meta", "run", "head", "lease", "record", "note", "label", "blob", "definition", "group", "worker"} | {
+    "schedule",
+    "tick",
+}
 
 
 class TestPostgres(StoreContract):
@@ -269,7 +272,7 @@ def test_an_older_format_is_migrated_once(database: Database, monkeypatch: pytes
     stores = at_once([lambda: opened(url) for _ in range(8)])
     assert [store.get("r1").run_id for store in stores] == ["r1"] * 8
     found = database.admin.execute(f'SELECT value FROM "{schema_of(old)}".tramai_meta').fetchall()
-    assert found == [("4",)]
+    assert found == [("5",)]
     assert old.commit(lease, change(FakeClock(), record(1))) == 2  # who was at work meanwhile goes on
     for store in (old, *stores):
         store.close()
@@ -283,7 +286,7 @@ def test_tables_of_format_1_learn_of_groups(database: Database, monkeypatch: pyt
         begin(old, clock)
     store = opened(url)
     found = database.admin.execute(f'SELECT value FROM "{schema_of(store)}".tramai_meta').fetchall()
-    assert found == [("3",)]
+    assert found == [("4",)]
     assert store.get("r1").group is None
     assert store.enter(begin(store, clock, "r2", group=Group("g")), now=clock.now()) == ()
     for one in (old, store):
@@ -313,7 +316,7 @@ def test_a_newer_format_is_refused_and_left_alone(database: Database) -> None:
     database.admin.execute(f"UPDATE \"{schema}\".tramai_meta SET value = '7'")
     before = snapshot(database, schema)
     for create in (True, False):
-        with pytest.raises(StoreTooNew, match="the store has format 7; this tramai knows formats up to 3"):
+        with pytest.raises(StoreTooNew, match="the store has format 7; this tramai knows formats up to 4"):
             open_store(url, create=create)
     assert Postgres.peek(url.partition(":")[2]) == 7
     assert snapshot(database, schema) == before

@@ -24,6 +24,7 @@ from tramai.stores.sqlite import Sqlite
 from tramai.testing._store_given import HERE, TTL, begin, change, done, expire, new_run, record
 from tramai.testing.clock import FakeClock
 from tramai.testing.store_contract import Opener, StoreContract
+from tramai.timetable import timetabled
 
 ROOT = Path(__file__).parent.parent
 
@@ -361,7 +362,7 @@ def test_an_older_format_is_migrated_once(path: Path, clock: FakeClock, monkeypa
     for store in stores:
         store.close()
     check = raw(path)
-    assert check.execute("PRAGMA user_version").fetchone() == (4,)
+    assert check.execute("PRAGMA user_version").fetchone() == (5,)
     check.close()
 
 
@@ -377,14 +378,14 @@ def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.
         with pytest.raises(KeyboardInterrupt):
             open_store(f"sqlite:{path}")
     check = raw(path)
-    assert check.execute("PRAGMA user_version").fetchone() == (3,)
+    assert check.execute("PRAGMA user_version").fetchone() == (4,)
     assert check.execute("SELECT count(*) FROM sqlite_master WHERE name='extra'").fetchone() == (0,)
     check.close()
     open_store(f"sqlite:{path}").close()
 
 
-@pytest.mark.parametrize("older", [1, 2])
-def test_a_file_of_an_older_format_learns_of_groups_and_workers(path: Path, clock: FakeClock, older: int) -> None:
+@pytest.mark.parametrize("older", [1, 2, 3])
+def test_a_file_of_an_older_format_learns_of_what_came_later(path: Path, clock: FakeClock, older: int) -> None:
     old = open_store(f"sqlite:{path}")
     lease = begin(old, clock)
     old.commit(lease, change(clock, done(1)))
@@ -393,7 +394,7 @@ def test_a_file_of_an_older_format_learns_of_groups_and_workers(path: Path, cloc
     aged(path, older)
     store = open_store(f"sqlite:{path}")
     check = raw(path)
-    assert check.execute("PRAGMA user_version").fetchone() == (3,)
+    assert check.execute("PRAGMA user_version").fetchone() == (4,)
     check.close()
     assert (store.get("r1").group, len(store.journal("r1"))) == (None, 1)
     assert (store.get("r2").queue, store.get("r2").priority) == ("gpu \ud800", 7)
@@ -402,15 +403,18 @@ def test_a_file_of_an_older_format_learns_of_groups_and_workers(path: Path, cloc
     wanted = Wanted(queues=("gpu \ud800",))
     (one,) = pooled(store).take(wanted, limit=1, owner="w", holder=HERE, ttl=TTL, now=clock.now(), most_claims=5)
     assert one.run_id == "r2"
+    assert timetabled(store).roster(now=clock.now()).entries == ()
     store.close()
 
 
 def aged(path: Path, format: int) -> None:
     """Make a file what an older version would have left."""
     file = raw(path)
-    steps = ["DROP INDEX run_ready", "DROP INDEX run_wakes", "DROP TABLE worker"]
-    steps += [f"ALTER TABLE run DROP COLUMN {name}" for name in ("queue", "priority")]
-    steps += ["CREATE INDEX run_due ON run (wake_at) WHERE status = 'sleeping'"]
+    steps = ["DROP TABLE schedule", "DROP TABLE tick"]
+    if format < 3:
+        steps += ["DROP INDEX run_ready", "DROP INDEX run_wakes", "DROP TABLE worker"]
+        steps += [f"ALTER TABLE run DROP COLUMN {name}" for name in ("queue", "priority")]
+        steps += ["CREATE INDEX run_due ON run (wake_at) WHERE status = 'sleeping'"]
     steps += ["DROP TABLE place"] if format == 1 else []
     for step in (*steps, f"PRAGMA user_version={format}"):
         file.execute(step)
@@ -455,7 +459,7 @@ def test_a_newer_format_is_refused_untouched(path: Path, log: str) -> None:
         if Path(f"{path}{end}").exists():
             shutil.copy(f"{path}{end}", f"{copy}{end}")
     before = {end: Path(f"{copy}{end}").read_bytes() for end in ("", "-wal") if Path(f"{copy}{end}").exists()}
-    with pytest.raises(StoreTooNew, match="the store has format 99; this tramai knows formats up to 3") as caught:
+    with pytest.raises(StoreTooNew, match="the store has format 99; this tramai knows formats up to 4") as caught:
         open_store(f"sqlite:{copy}")
     assert caught.value.exit_status == 7
     assert {end: Path(f"{copy}{end}").read_bytes() for end in before} == before

@@ -100,11 +100,11 @@ def test_looking_at_nothing_makes_nothing(tramai: Call) -> None:
 def test_info_says_what_there_is(tramai: Call, three: tuple[str, ...]) -> None:
     owned_run()
     text = tramai("store", "info").stdout
-    for part in ("sqlite, format 3", "4: 1 completed, 1 failed, 1 running, 1 sleeping", "1 being worked on", "free"):
+    for part in ("sqlite, format 4", "4: 1 completed, 1 failed, 1 running, 1 sleeping", "1 being worked on", "free"):
         assert part in text
     found = document(tramai("store", "info", "--json"))
     assert found["runs"] == {"completed": 1, "failed": 1, "running": 1, "sleeping": 1}
-    assert (found["kind"], found["format"], found["held"]) == ("sqlite", 3, 1)
+    assert (found["kind"], found["format"], found["held"]) == ("sqlite", 4, 1)
     assert found["place"] == os.path.abspath(".tramai/tramai.db")
     assert found["size"] > 10_000
 
@@ -152,7 +152,7 @@ def test_what_is_damaged_is_1_and_named(tramai: Call, statement: str, said: str)
 
 
 def test_a_store_that_is_up_to_date_is_left_as_it_is(tramai: Call, three: tuple[str, ...]) -> None:
-    assert "format 3, up to date" in tramai("store", "migrate").stdout
+    assert "format 4, up to date" in tramai("store", "migrate").stdout
     assert document(tramai("store", "migrate", "--json"))["migrated"] is False
 
 
@@ -164,11 +164,11 @@ def test_an_older_format_is_migrated_and_said(
     later = (*_sqlite_schema.MIGRATIONS, lambda db: db.execute("CREATE TABLE later (x)"))
     monkeypatch.setattr(_sqlite_schema, "MIGRATIONS", later)
     found = document(tramai("store", "migrate", "--json"))
-    assert (found["found"], found["format"], found["migrated"]) == (3, 4, True)
-    assert "format 4, up to date" in tramai("store", "migrate").stdout
-    damage("PRAGMA user_version=3")
+    assert (found["found"], found["format"], found["migrated"]) == (4, 5, True)
+    assert "format 5, up to date" in tramai("store", "migrate").stdout
+    damage("PRAGMA user_version=4")
     damage("DROP TABLE later")
-    assert "format 3 is now format 4" in tramai("store", "migrate").stdout
+    assert "format 4 is now format 5" in tramai("store", "migrate").stdout
 
 
 def test_a_newer_format_is_7_and_untouched(tramai: Call, three: tuple[str, ...]) -> None:

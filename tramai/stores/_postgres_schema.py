@@ -104,12 +104,34 @@ CREATE TABLE {worker} (
     body text NOT NULL);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
+# What schedulers keep: the schedules, and one row for each time of one that became something.
+_FOURTH = """
+CREATE TABLE {schedule} (
+    id text COLLATE "C" PRIMARY KEY,
+    revision bigint NOT NULL,
+    digest text COLLATE "C" NOT NULL,
+    body text NOT NULL,
+    sum bigint NOT NULL);
+CREATE TABLE {tick} (
+    id text COLLATE "C" PRIMARY KEY,
+    schedule text COLLATE "C" NOT NULL,
+    at double precision NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    run_id text COLLATE "C",
+    body text NOT NULL,
+    sum bigint NOT NULL);
+CREATE INDEX "{prefix}tick_by_time" ON {tick} (at);
+CREATE INDEX "{prefix}tick_of_schedule" ON {tick} (schedule, at);
+CREATE INDEX "{prefix}tick_fired" ON {tick} (schedule, at) WHERE status = 'fired';
+CREATE INDEX "{prefix}tick_open" ON {tick} (status) WHERE status IN ('due', 'queued');
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 """What makes format n+1 of format n."""
 
 TABLES = (
     *("meta", "key", "now", "run", "head", "lease", "record", "note", "label", "blob", "definition", "group"),
-    "worker",
+    *("worker", "schedule", "tick"),
 )
 """What statements name: the tables, a sequence and a function."""
 _PATIENCE = 600.0

@@ -191,7 +191,8 @@ class Sql:
         self.lock = self._named("LOCK TABLE {definition} IN SHARE ROW EXCLUSIVE MODE")
         self.drop_definitions = self._named(
             "DELETE FROM {definition} AS d WHERE NOT EXISTS (SELECT FROM {run} AS r WHERE r.digest = d.digest "
-            "AND r.status NOT IN ('moved', 'removed')) RETURNING length(d.body)"
+            "AND r.status NOT IN ('moved', 'removed')) "
+            "AND NOT EXISTS (SELECT FROM {schedule} AS s WHERE s.digest = d.digest) RETURNING length(d.body)"
         )
         self.counts = self._named("SELECT status, count(*) FROM {run} GROUP BY status")
         self.format = self._named("SELECT value FROM {meta} WHERE name = 'format'")

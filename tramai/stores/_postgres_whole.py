@@ -29,6 +29,10 @@ class Whole(Reading):
     _place: Place
     _known: dict[str, Header]
 
+    if TYPE_CHECKING:
+
+        def _timetable_faults(self, db: Db) -> list[str]: ...
+
     def adopt(self, bundle: Bundle) -> Run:
         """Take a whole run in; see `Portable.adopt`."""
         from ..portable import StartKeyTaken
@@ -122,7 +126,7 @@ class Whole(Reading):
             found = [f"the large value {sha} is damaged" for (sha,) in self._alone(db, self._sql.damaged_blobs)]
             for what, count in self._alone(db, self._sql.strays):
                 found += [f"{count} rows of table {what} belong to no run"] if count else []
-            return tuple(found)
+            return (*found, *self._timetable_faults(db))
 
         return self._pool.call(attempt, limit=_LONG)
 

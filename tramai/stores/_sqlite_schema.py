@@ -109,7 +109,25 @@ def _third(db: Any) -> None:
         db.execute("UPDATE run SET queue=?, priority=? WHERE id=?", values)
 
 
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first, _second, _third)
+_FOR_SCHEDULERS = """
+CREATE TABLE schedule (
+    id TEXT PRIMARY KEY, revision INTEGER NOT NULL, digest TEXT NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL);
+CREATE TABLE tick (
+    id TEXT PRIMARY KEY, schedule TEXT NOT NULL, at REAL NOT NULL, status TEXT NOT NULL, run_id TEXT,
+    body TEXT NOT NULL, sum INTEGER NOT NULL);
+CREATE INDEX tick_by_time ON tick (at);
+CREATE INDEX tick_of_schedule ON tick (schedule, at);
+CREATE INDEX tick_fired ON tick (schedule, at) WHERE status = 'fired';
+CREATE INDEX tick_open ON tick (status) WHERE status IN ('due', 'queued')"""
+
+
+def _fourth(db: Any) -> None:
+    """Format 4: `schedule` and `tick`, for schedulers."""
+    for statement in _FOR_SCHEDULERS.split(";"):
+        db.execute(statement)
+
+
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first, _second, _third, _fourth)
 """What makes format n+1 of format n; each is given a `sqlite_utils.Database`."""
 
 

@@ -44,6 +44,7 @@ class Whole:
 
         def _header(self, run_id: str) -> tuple[Run, rows.Head]: ...
         def _define(self, definition: Definition) -> None: ...
+        def _timetable_faults(self) -> list[str]: ...
         def _keep(self, sha: str, data: bytes) -> None: ...
 
     def adopt(self, bundle: Bundle) -> Run:
@@ -142,7 +143,7 @@ class Whole:
                 query = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM run)"  # noqa: S608
                 (count,) = execute(query).fetchone()
                 found += [f"{count} rows of table {table} belong to no run"] if count else []
-            return found
+            return found + self._timetable_faults()
 
         execute = self._connection.execute
         return tuple(self._connection.read(work))
@@ -167,11 +168,11 @@ class Whole:
             self._connection.execute(f"DELETE FROM {table} WHERE {column}=?", (key,))  # noqa: S608
 
     def _unused_definitions(self) -> Iterator[str]:
-        """Digests that no run has; none while there is a run that cannot be read."""
+        """Digests that no run and no schedule has; none while there is a run that cannot be read."""
         import json
 
         execute = self._connection.execute
-        used = set()
+        used = {columns.unbound(row)[0] for row in execute("SELECT digest FROM schedule").fetchall()}
         query = "SELECT body FROM run WHERE status NOT IN ('moved', 'removed')"
         for (body,) in execute(query).fetchall():
             try:

@@ -18,6 +18,7 @@ from ..portable import Bundle, Info, StartKeyTaken
 from ..store import Change, Definition, Holder, Lease, Mark, NewRun, Note, Record, Run, RunExists, Status
 from . import _whole
 from ._memory_pool import Pool
+from ._memory_timetable import Timetable
 
 
 class _Kept(msgspec.Struct):
@@ -29,7 +30,7 @@ class _Kept(msgspec.Struct):
     completed: set[str] = set()
 
 
-class Memory(Pool):
+class Memory(Pool, Timetable):
     """A store in memory: the whole contract, nothing shared between processes."""
 
     def __init__(self, where: str = "", *, create: bool = True, url: str = "memory:", sealed: bool = False) -> None:
@@ -44,6 +45,8 @@ class Memory(Pool):
         self._definitions: dict[str, Definition] = {}
         self._groups: dict[str, tuple[str, ...]] = {}
         self._workers = {}
+        self._entries = {}
+        self._ticks = {}
 
     def create(self, new: NewRun, *, owner: str, holder: Holder, ttl: float, now: float) -> tuple[Run, Lease | None]:
         """Make the run and claim it; see `Store.create`."""
@@ -229,6 +232,7 @@ class Memory(Pool):
         with self._lock:
             self._check_open()
             used = {kept.run.digest for kept in self._runs.values() if not kept.run.status.tombstone}
+            used |= {entry.digest for entry in self._entries.values()}
             unused = [self._definitions.pop(digest) for digest in self._definitions.keys() - used]
         return sum(len(one.canonical) + len(one.text) for one in unused)
 

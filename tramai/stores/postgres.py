@@ -29,6 +29,7 @@ from ._postgres_pool import Pool as Workers
 from ._postgres_read import name_of
 from ._postgres_rows import Header
 from ._postgres_sql import Sql
+from ._postgres_timetable import Timetable
 from ._postgres_url import place_of
 from ._postgres_write import TURNS, Write, landed
 
@@ -37,7 +38,7 @@ _BEATS = 2
 _KNOWN = 256
 
 
-class Postgres(Workers):
+class Postgres(Workers, Timetable):
     """A store in the tables of one PostgreSQL schema, shared by many machines."""
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:

@@ -24,6 +24,7 @@ from . import _sqlite_schema as schema
 from ._files import Lock, locked
 from ._sqlite_connection import FAILED, Connection, Failure, public
 from ._sqlite_pool import GET_BY_KEY, HEADER, Pool
+from ._sqlite_timetable import Timetable
 from ._sqlite_whole import ADD_NOTE, ADD_RECORD, ddl, peek
 
 _KEYS = "run.id, run.created, CAST(run.run_id AS BLOB)"
@@ -44,7 +45,7 @@ _GO_ON = f"UPDATE head SET last_seq=?, last_note=?, body=?, sum=? {_IF_HELD} AND
 _KNOWN = 256
 
 
-class Sqlite(Pool):
+class Sqlite(Pool, Timetable):
     """A store in one SQLite file, shared by the processes of one host."""
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:

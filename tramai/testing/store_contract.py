@@ -14,8 +14,8 @@
 
 The suite reads as the specification; its parts are `_store_creating`, `_store_leases`, `_store_journal`,
 `_store_groups`, `_store_operators`, `_store_pages`, `_store_races`, `_store_processes`, `_store_walk`,
-`_store_whole`, `_store_retention` and `_store_pool`. Those three are about `tramai.portable.Portable` and
-`tramai.pool.Pool`, and skipped for a store without them.
+`_store_whole`, `_store_retention`, `_store_pool` and `_store_timetable`. Those four are about
+`tramai.portable.Portable`, `tramai.pool.Pool` and `tramai.timetable.Timetable`, and skipped for a store without them.
 """
 
 # ruff: noqa: E402 (pytest must be told before the parts are imported, or their asserts explain nothing)
@@ -26,7 +26,7 @@ import pytest
 
 _PARTS = (
     *("creating", "leases", "journal", "groups", "operators", "pages", "races", "processes", "walk"),
-    *("whole", "retention", "pool"),
+    *("whole", "retention", "pool", "timetable"),
 )
 pytest.register_assert_rewrite(*(f"{__package__}._store_{part}" for part in _PARTS))
 
@@ -41,6 +41,7 @@ from ._store_pool import Workers
 from ._store_processes import Processes
 from ._store_races import Races
 from ._store_retention import Retention
+from ._store_timetable import Schedules
 from ._store_walk import Walk
 from ._store_whole import Whole
 
@@ -48,6 +49,6 @@ __all__ = ["Opener", "StoreContract"]
 
 
 class StoreContract(
-    Creating, Leases, Journal, Groups, Operators, Pages, Races, Processes, Walk, Whole, Retention, Workers
+    Creating, Leases, Journal, Groups, Operators, Pages, Races, Processes, Walk, Whole, Retention, Workers, Schedules
 ):
     """Everything a store promises. Override `make_store`, and `opener` if processes can share the store."""
