@@ -19,6 +19,7 @@ from tramai import workflow
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES += sorted((ROOT / "tramai" / "topics").glob("*.md"))
 MOST_LINES = 150
 
 FENCE = re.compile(

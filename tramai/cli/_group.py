@@ -52,7 +52,8 @@ SECTIONS = {
         "plugin": "Look at what installed packages bring: list.",
         "doctor": "Look at whether this machine has what runs need.",
     },
-    "Shell": {
+    "Help": {
+        "help": "Explain a topic or a command, offline.",
         "completion": "Print the completion script of a shell.",
     },
 }
@@ -255,9 +256,9 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or say which one was probably meant."""
         if args[0] not in SUMMARIES and not args[0].startswith("-") and not ctx.resilient_parsing:
-            near = difflib.get_close_matches(args[0], SUMMARIES, n=1, cutoff=0.5)
-            hint = f"did you mean 'tramai {near[0]}'?" if near else "tramai --help lists the commands"
-            raise UsageError(what=f"no such command '{args[0]}'", hint=hint)
+            from ._other_words import hint
+
+            raise UsageError(what=f"no such command '{args[0]}'", hint=hint(args[0], list(SUMMARIES)))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -15,6 +15,7 @@ from . import (
     _documents,
     _file_documents,
     _gate_documents,
+    _help_documents,
     _machine_documents,
     _plan_documents,
     _problem_documents,
@@ -48,6 +49,7 @@ MODULES = (
     _worker_documents,
     _demo_documents,
     _config_documents,
+    _help_documents,
 )
 
 
@@ -58,6 +60,7 @@ _DOCUMENTS = (
     *_worker_documents.DOCUMENTS,
     *_demo_documents.DOCUMENTS,
     *_config_documents.DOCUMENTS,
+    *_help_documents.DOCUMENTS,
 )
 
 

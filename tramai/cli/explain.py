@@ -29,16 +29,22 @@ def command(session: Session, code: str | None) -> int:
     """
     from . import _documents
 
+    if code is not None:
+        return show(session, code) if _is_code(code) else _explain_key(session, code)
     known = titles()
-    if code is None:
-        if session.json:
-            session.emit(_documents.Codes(codes=[_documents.Code(code=one, title=known[one]) for one in known]))
-        else:
-            for one, name in known.items():
-                session.out.line(f"{session.out.paint(one, 'bold')}  {name}")
-        return 0
-    if not _is_code(code):
-        return _explain_key(session, code)
+    if session.json:
+        session.emit(_documents.Codes(codes=[_documents.Code(code=one, title=known[one]) for one in known]))
+    else:
+        for one, name in known.items():
+            session.out.line(f"{session.out.paint(one, 'bold')}  {name}")
+    return 0
+
+
+def show(session: Session, code: str) -> int:
+    """Print the page of a code; NotFound with the nearest one."""
+    from . import _documents
+
+    known = titles()
     found = _wanted(code, known)
     text = read(found)
     if session.json:

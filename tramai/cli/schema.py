@@ -35,7 +35,7 @@ def command(session: Session, name: str, step: str | None, only_path: bool) -> i
     from . import _documents
 
     if name == "step":
-        return _reference(session, step)
+        return reference(session, step)
     if step is not None:
         raise UsageError(what=f"{step} is one name too many", hint="tramai schema step VERB")
     where = folder()
@@ -58,7 +58,8 @@ def command(session: Session, name: str, step: str | None, only_path: bool) -> i
     return 0
 
 
-def _reference(session: Session, asked: str | None) -> int:
+def reference(session: Session, asked: str | None) -> int:
+    """Print the reference of a verb; without one, the verbs and the keys around them."""
     from . import _reference
 
     if asked is None:
