@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .audience import Audience
-from .clock import Clock
+from .clock import Clock, Shifted, SystemClock
 from .errors import LeaseHeld
 from .results import Options
 from .store import Holder, Lease, Record, Run, Store
@@ -50,6 +50,18 @@ def claimed(claim: Claim) -> Claim:
     lease = claim.lease
     claim.audience.signal("lease.claimed", owner=lease.owner, fence=lease.fence, expires_at=lease.expires)
     return claim
+
+
+def clock_of(store: Store, claim: Claim, clock: Clock) -> Clock:
+    """The clock that the run goes by: the store's where it has one of its own (`own_clock`), else the caller's.
+
+    Who wakes a sleeper is the store, by its own time. A runner whose clock is slow would put the run to sleep again and
+    again, until it had been claimed too often; one whose clock is fast would let it sleep for too long.
+    """
+    if not isinstance(clock, SystemClock) or not getattr(store, "own_clock", False):
+        return clock
+    asked = clock.now() - (time.monotonic() - claim.sent)
+    return Shifted(clock, claim.lease.acquired - asked)  # ahead by no more than the asking took, and never behind
 
 
 def owner(holder: Holder) -> str:

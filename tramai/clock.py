@@ -28,3 +28,19 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds from an unknown start that never go back."""
         return time.monotonic()
+
+
+class Shifted:
+    """Another clock, set by so many seconds."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+
+    def now(self) -> float:
+        """Wall time, epoch seconds."""
+        return self._clock.now() + self._seconds
+
+    def monotonic(self) -> float:
+        """Seconds from an unknown start that never go back."""
+        return self._clock.monotonic()

@@ -386,7 +386,7 @@ def session_for(
         store,
         claim.audience,
         options,
-        clock,
+        claiming.clock_of(store, claim, clock),
         secrets,
         claim.sent,
         _Children(store, options, clock, claim.audience),

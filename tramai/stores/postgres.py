@@ -41,6 +41,9 @@ _KNOWN = 256
 class Postgres(Workers, Timetable):
     """A store in the tables of one PostgreSQL schema, shared by many machines."""
 
+    own_clock = True
+    """Leases and sleepers go by the server's time: see `claiming.clock_of`."""
+
     def __init__(self, where: str = "", *, create: bool = True) -> None:
         """Connect, and make the tables if need be; NotFound instead with `create=False`."""
         _need_driver()
