@@ -38,6 +38,7 @@ SECTIONS = {
         "show": "Show one run: steps, attempts, events.",
         "watch": "Follow a run until it is over.",
         "logs": "Print what the steps of a run wrote.",
+        "export": "Write down a whole run as one document, for a ticket.",
         "diff": "Show what has changed since a run was started.",
         "approve": "Approve what a gate asks.",
         "reject": "Reject what a gate asks.",

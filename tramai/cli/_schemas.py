@@ -13,6 +13,7 @@ from . import (
     _demo_documents,
     _diff_documents,
     _documents,
+    _export_documents,
     _file_documents,
     _gate_documents,
     _help_documents,
@@ -50,6 +51,7 @@ MODULES = (
     _demo_documents,
     _config_documents,
     _help_documents,
+    _export_documents,
 )
 
 
@@ -61,6 +63,7 @@ _DOCUMENTS = (
     *_demo_documents.DOCUMENTS,
     *_config_documents.DOCUMENTS,
     *_help_documents.DOCUMENTS,
+    *_export_documents.DOCUMENTS,
 )
 
 

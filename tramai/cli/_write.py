@@ -28,7 +28,16 @@ def replace(path: str, text: str, *, exclusive: bool = False) -> None:
         raise ConfigurationError(what=f"cannot write {path}: {reason.lower()}") from None
 
 
-def _replace(path: str, content: bytes) -> None:
+def private(path: str, text: str) -> None:
+    """The same, for what its owner alone may read: a new file has the mode 0600, whatever was there before."""
+    try:
+        _replace(os.path.realpath(path), text.encode("utf-8", "backslashreplace"), mode=0o600)
+    except (OSError, ValueError) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        raise ConfigurationError(what=f"cannot write {path}: {reason.lower()}") from None
+
+
+def _replace(path: str, content: bytes, *, mode: int | None = None) -> None:
     try:
         before: os.stat_result | None = os.stat(path)
     except FileNotFoundError:
@@ -46,7 +55,7 @@ def _replace(path: str, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(made, stat.S_IMODE(before.st_mode) if before is not None else 0o666 & ~_umask())
+        os.chmod(made, mode or (stat.S_IMODE(before.st_mode) if before is not None else 0o666 & ~_umask()))
         os.replace(made, path)
     except BaseException:
         os.unlink(made)
