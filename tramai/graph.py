@@ -89,7 +89,7 @@ def _exits(node: Node, found: list[Edge]) -> list[str]:
 
 def mermaid(plan: Plan) -> str:
     """A Mermaid flowchart."""
-    lines = ["---", f"title: {json.dumps(visible(plan.workflow.name))}", "---", "flowchart TD"]
+    lines = ["---", f"title: {_spelled(plan.workflow.name)}", "---", "flowchart TD"]
     for node in plan.nodes.values():
         opening, closing = ("{{", "}}") if isinstance(node.step, Control) else ("[", "]")
         lines.append(f'    s_{node.id}{opening}"{_entity(f"{node.id} · {node.verb}")}"{closing}')
@@ -165,8 +165,13 @@ def _entity(text: str) -> str:
     return safe.replace("`", "#96;")
 
 
+def _spelled(text: str) -> str:
+    """A text in YAML; without `##`, by which a CI finds commands in a log."""
+    return json.dumps(visible(text)).replace("##", "#\\u0023")
+
+
 def _quoted(text: str) -> str:
-    return '"' + visible(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + visible(text).replace("\\", "\\\\").replace('"', '\\"').replace("##", "#&#35;") + '"'
 
 
 FORMATS: dict[str, Callable[[Plan], str]] = {

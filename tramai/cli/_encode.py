@@ -19,17 +19,17 @@ EVENTS = "tramai.events/1"
 
 def dump(document: Any) -> str:
     """A document as one line of ASCII JSON: safe in every encoding, terminal and log."""
-    return _harmless(json.dumps(msgspec.to_builtins(document), allow_nan=False, separators=(",", ":")))
+    return harmless(json.dumps(msgspec.to_builtins(document), allow_nan=False, separators=(",", ":")))
 
 
 def event_line(seen: Event, seq: int) -> str:
     """An event as a line of the JSON stream."""
     data = msgspec.to_builtins(seen)
     line = json.dumps({"seq": seq, "type": data.pop("type"), "schema": EVENTS, **data}, separators=(",", ":"))
-    return _harmless(line)
+    return harmless(line)
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """The same JSON without `##`, by which a CI finds commands anywhere in a line: `##[…]`, `##vso[…]`."""
     return text.replace("##", "#\\u0023") if "##" in text else text
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape, quoteattr
+
+from ._xml import attribute, content
 
 if TYPE_CHECKING:
     from ._documents import File, Finding
@@ -28,12 +29,12 @@ def document(files: list[File], *, strict: bool) -> str:
 
 
 def _case(report: File, strict: bool) -> str:
-    head = f'    <testcase name={_attribute(report.file)} classname="tramai.validate" file={_attribute(report.file)}'
+    head = f'    <testcase name={attribute(report.file)} classname="tramai.validate" file={attribute(report.file)}'
     failing = [one for one in report.problems if one.severity == "error" or strict]
     others = [one for one in report.problems if one not in failing]
     parts = [_failure(report.file, one) for one in failing]
     if others:
-        parts.append(f"      <system-out>{_text(''.join(_told(report.file, one) for one in others))}</system-out>")
+        parts.append(f"      <system-out>{content(''.join(_told(report.file, one) for one in others))}</system-out>")
     if not parts:
         return head + ' time="0"/>'
     return "\n".join([head + ' time="0">', *parts, "    </testcase>"])
@@ -41,8 +42,8 @@ def _case(report: File, strict: bool) -> str:
 
 def _failure(file: str, one: Finding) -> str:
     tag = "failure" if one.line is not None else "error"  # without a place: the file could not be read
-    kind, message = _attribute(one.code), _attribute(one.message)
-    return f"      <{tag} type={kind} message={message}>{_text(_told(file, one))}</{tag}>"
+    kind, message = attribute(one.code), attribute(one.message)
+    return f"      <{tag} type={kind} message={message}>{content(_told(file, one))}</{tag}>"
 
 
 def _told(file: str, one: Finding) -> str:
@@ -51,24 +52,3 @@ def _told(file: str, one: Finding) -> str:
     lines += [f"{other.file}:{other.line}:{other.column}: note: {other.message}" for other in one.related]
     lines += [f"help: {one.hint}"] if one.hint else []
     return "\n".join(lines) + "\n"
-
-
-def _clean(text: str) -> str:
-    """Text that XML can hold: control characters are spelled out."""
-    return "".join(
-        character
-        if character in "\n\t"
-        or (" " <= character <= "\ud7ff" and not "\x7f" <= character <= "\x9f")
-        or "\ue000" <= character <= "\ufffd"
-        or character > "\uffff"
-        else f"\\u{ord(character):04x}"
-        for character in text
-    )
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(_clean(text), {"\n": "&#10;", "\t": "&#9;"})
-
-
-def _text(text: str) -> str:
-    return escape(_clean(text))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidDefinition, TramaiError
 from ._ci import Annotation, Dialect, near, root, told
+from ._encode import finding, harmless
 
 if TYPE_CHECKING:
     from ._documents import File, Finding
@@ -20,8 +21,6 @@ def lines(files: list[File], dialect: Dialect) -> list[str]:
 
 def of_error(error: TramaiError) -> list[Annotation]:
     """Annotations of what ended a command: of each mistake in a file, or of the error itself."""
-    from ._encode import finding
-
     if isinstance(error, InvalidDefinition):
         wrong = [problem for problem in error.problems if problem.severity == "error"]
         return [annotation(finding(one), one.position.file if one.position else None) for one in wrong]
@@ -54,7 +53,7 @@ def code_quality(files: list[File]) -> str:
     place = root()
     seen: dict[str, int] = {}
     found = [_issue(one, near(report.file, place), seen) for report in files for one in report.problems]
-    return json.dumps(found, indent=2)
+    return harmless(json.dumps(found, indent=2))
 
 
 def _issue(one: Finding, file: str, seen: dict[str, int]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from .. import __version__
+from ._encode import harmless
 
 if TYPE_CHECKING:
     from ..fixes import Edit
@@ -37,7 +38,7 @@ def document(files: list[File], edits: Edits) -> str:
         "artifacts": [{"location": _artifact(report.file)} for report in files],
         "results": results,
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+    return harmless(json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2))
 
 
 def _rule(code: str) -> dict[str, Any]:

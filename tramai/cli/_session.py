@@ -87,6 +87,8 @@ class Session:
         from ..errors import TramaiError
 
         try:
+            if "color" not in self.flags and "--color" in self.arguments:  # they could not be parsed
+                return gather({"color": [*self.arguments, None][self.arguments.index("--color") + 1]}).text("color")
             return self.settings.text("color")
         except (TramaiError, OSError):
             return "auto"

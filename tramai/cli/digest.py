@@ -6,6 +6,7 @@ import click
 
 from ._group import verb
 from ._session import Session
+from ._terminal import safe
 
 
 @verb("digest", "tramai digest review.yaml", "tramai digest workflows/*.yaml --json")
@@ -36,7 +37,7 @@ def command(session: Session, files: tuple[str, ...]) -> int:
         session.emit(_documents.Digest(files=found))
         return 0
     for one in found:
-        session.out.line(f"{one.digest}  {one.file}")
+        session.out.line(f"{one.digest}  {safe(one.file)}")
         if session.verbose:
             for step, digest in one.steps.items():
                 session.out.line(f"  {digest}  {step}")

@@ -10,6 +10,7 @@ import click
 
 from ._group import verb
 from ._session import Session
+from ._terminal import safe
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -40,7 +41,8 @@ def command(session: Session, target: str, form: str) -> int:
                 node["status"] = statuses.get(node["id"], "pending")
         session.emit(document)
     elif form == "tree":
-        session.out.write(graph.tree(made, ascii=not session.out.unicode))
+        for line in graph.tree(made, ascii=not session.out.unicode).splitlines():
+            session.out.line(safe(line))
     else:
         session.out.write(graph.render(made, form))
     return 0
