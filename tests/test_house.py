@@ -32,6 +32,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 CODE = re.compile(r"\bTRM\d{3}\b")
 
 HEAVY = {"httpx", "jsonschema", "jinja2", "ruamel", "sqlite_utils", "rich", "asyncio", "subprocess", "psycopg", "mcp"}
+HEAVY |= {"opentelemetry"}
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 80
 

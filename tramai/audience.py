@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .codec import Json
-from .event import Attribute, Event, Observer, StepFinished, StepRetrying, StepStarted
+from .event import Attribute, Event, Observer, StepFinished, StepRetrying, StepStarted, Tracer
 from .redact import Redactor
 from .step import Node
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Audience:
     """Who watches one run. `observers` is empty and `signals` None when nobody does, so that nothing is made ready."""
 
-    __slots__ = ("_told", "observers", "redactor", "signals")
+    __slots__ = ("_told", "observers", "redactor", "signals", "tracers")
 
     def __init__(self, observers: Iterable[Observer | object], run_id: str) -> None:
         everybody = tuple(observers)
@@ -27,6 +27,7 @@ class Audience:
         listeners = [one for one in everybody if hasattr(one, "signal")]
         self.signals: Signals | None = None
         self.observers: tuple[Observer, ...] = tuple(one for one in everybody if callable(one))
+        self.tracers: tuple[Tracer, ...] = tuple(one for one in everybody if hasattr(one, "trace"))
         if listeners:
             from .signals import Signals
 

@@ -59,7 +59,12 @@ def enqueue(
     options, clock = options or Options(), clock or SystemClock()
     runs = pool.pooled(store)
     new, _ = new_for(plan, inputs, store, options, clock)
-    return runs.enqueue(new, now=clock.now())
+    run = runs.enqueue(new, now=clock.now())
+    if options.trace is not None and run.run_id == new.run_id:
+        from . import tracing
+
+        tracing.leave(runs, run, options.trace, now=clock.now())
+    return run
 
 
 @safely

@@ -378,7 +378,7 @@ def session_for(
     cancelling: bool = False,
 ) -> Session:
     """The session of a claim: what carries the run out."""
-    return Session(
+    session = Session(
         plan,
         claim.run,
         claim.lease,
@@ -392,3 +392,8 @@ def session_for(
         _Children(store, options, clock, claim.audience),
         cancelling=cancelling,
     )
+    if claim.audience.tracers:
+        from . import tracing
+
+        tracing.begin(claim, session.journal, store, options.trace)
+    return session

@@ -157,6 +157,18 @@ class Observer(Protocol):
         ...
 
 
+class Tracer(Protocol):
+    """Anything with a method `trace`; given among the observers, it says where a run stands in a trace."""
+
+    def trace(self, run_id: str, workflow: str, /, *, parent: str | None, earlier: str | None) -> str | None:
+        """A claim of a run begins: told before its first event. The answer is kept with the run.
+
+        All three are a `traceparent` of W3C Trace Context: of whoever started it, of the claim before, and of this one.
+        What is raised here never reaches the run.
+        """
+        ...
+
+
 class Listener(Protocol):
     """Anything with a method `signal`; given among the observers, callable or not, it gets the signals of the run."""
 

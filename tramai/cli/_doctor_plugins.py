@@ -75,7 +75,7 @@ def plugins(session: Session) -> Iterator[HealthFinding]:
         else:
             state = "error" if one.family == "observers" and one.name in needed else "warning"
             yield _plugin(label, state, why, hint)
-    known = {one.name for one in kinds.added("observers")}
+    known = {*kinds.names("observers"), *(one.name for one in kinds.added("observers"))}
     for name in needed:
         if name not in known:
             text = "is named by the setting `observers`, and no installed package brings it"

@@ -1,4 +1,4 @@
-"""The observers that the setting `observers` names: brought by installed packages, made before a run begins."""
+"""The observers that the setting `observers` names: ours or of installed packages, made before a run begins."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ def made(names: Mapping[str, Position | None]) -> list[Any]:
 
 
 def _made(name: str, place: Position | None) -> Any:
+    if name in kinds.names(FAMILY):
+        return kinds.find(FAMILY, name)()
     try:
         found = kinds.plugin(FAMILY, name)
     except KeyError:
@@ -45,7 +47,7 @@ def instance(found: kinds.Plugin) -> Any:
 def _near(name: str) -> str:
     import difflib
 
-    known = sorted({one.name for one in kinds.added(FAMILY)})
+    known = sorted({*kinds.names(FAMILY), *(one.name for one in kinds.added(FAMILY))})
     near = difflib.get_close_matches(name, known, n=1)
     if near:
         return f"did you mean '{near[0]}'?"

@@ -272,6 +272,7 @@ def options_of(session: Session, request: Request, signals: Signals) -> engine.O
         servers=settings.servers,
         http=settings.http,
         providers=settings.providers,
+        trace=os.environ.get("TRACEPARENT") if settings.observers else None,
     )
 
 

@@ -1,0 +1,1 @@
+"""Observers that come with tramai: one module each, named by the setting `observers`."""
