@@ -15,6 +15,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,18 @@ _WATCH = "read _; pid=$(head -n 1 data/postmaster.pid 2>/dev/null) && kill -QUIT
 
 
 class Server:
-    """One server with its data, on a free loopback port and a socket in its folder."""
+    """One server with its data, on a free loopback port and a socket in its folder.
 
-    def __init__(self, programs: Path) -> None:
+    `address` is one more that it listens on, for clients in `others`; `settings` are its own.
+    """
+
+    def __init__(
+        self, programs: Path, *, address: str = "", others: str = "", settings: Mapping[str, str] | None = None
+    ) -> None:
         self._programs = programs
+        self._settings = {**SETTINGS, **(settings or {})}
+        if address:
+            self._settings["listen_addresses"] += f",{address}"
         self._folder = Path(tempfile.mkdtemp(prefix="tramai-pg-", dir=roomy_memory()))
         self._user: dict[str, Any] = {}
         if os.geteuid() == 0:  # the server refuses to be root
@@ -70,7 +79,8 @@ class Server:
         made = self._run("initdb", "-D", "data", "-U", "tramai", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         assert made.returncode == 0, made.stderr.decode()
         rules = self._folder / "data" / "pg_hba.conf"
-        rules.write_text(f"host all locked 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
+        more = f"host all all {others} trust\n" if others else ""
+        rules.write_text(f"host all locked 127.0.0.1/32 scram-sha-256\n{more}{rules.read_text()}")
         # Whatever becomes of the tests, no server stays behind: the watcher's input ends with this process.
         self._watcher = subprocess.Popen(["sh", "-c", _WATCH], cwd=self._folder, stdin=subprocess.PIPE, **self._user)
         self.start()
@@ -82,7 +92,7 @@ class Server:
 
     def start(self) -> None:
         """Start it (again) and wait until it lets somebody in."""
-        options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
         command = ["postgres", "-D", "data", "-p", str(self.port), "-k", str(self._folder), *options]
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(
@@ -215,15 +225,15 @@ def why_not() -> str | None:
     return None
 
 
-def new_server() -> Server:
-    """A server of one's own; skips where there can be none."""
+def new_server(**options: Any) -> Server:
+    """A server of one's own, with the options of `Server`; skips where there can be none."""
     reason = why_not()
     if reason is not None:
         pytest.skip(f"NOT TESTED, the PostgreSQL store: {reason}")
     programs = binaries()
     assert programs is not None
     try:
-        return Server(programs)
+        return Server(programs, **options)
     except PermissionError:
         pytest.skip(f"NOT TESTED, the PostgreSQL store: the user of the server may not run {programs}/initdb")
 

@@ -345,4 +345,18 @@ MUTATIONS = (
         'f"{self.run_id}\\0{path}{self._fence}"',
         ("tests/faults/test_stopped.py", "-k", "no_child and file"),
     ),
+    Mutation(
+        "chaos: the fence, token, owner, revision and end of the lease of a commit",
+        "tramai/stores/_postgres_sql.py",
+        "AND h.fence = %(was_fence)s AND h.token = %(was_token)s\n    AND h.revision = %(was_revision)s AND l.run = h.run AND l.owner = %(was_owner)s AND l.expires > {now}()",
+        "AND l.run = h.run",
+        ("tests/chaos/test_chaos.py",),
+    ),
+    Mutation(
+        "postgres: a run sleeps by the clock of the store",
+        "tramai/stores/postgres.py",
+        "own_clock = True",
+        "own_clock = False",
+        ("tests/test_store_clock.py",),
+    ),
 )  # fmt: skip
