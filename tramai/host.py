@@ -126,6 +126,16 @@ class StoreHost(Bookkeeper):
         self.run_deadline = None
         return self.journal.next_round()
 
+    def opened(self, node: Node, path: str) -> None:
+        """A control step begins, unless the run is to stop."""
+        self._heed()
+        super().opened(node, path)
+
+    async def skip(self, node: Node, path: str) -> None:
+        """Record a skipped step, unless the run is to stop."""
+        self._heed()
+        await super().skip(node, path)
+
     async def gather(
         self, jobs: Sequence[Callable[[], Awaitable[Any]]], *, window: int, fail_fast: bool, in_order: bool
     ) -> list[Any]:
@@ -281,8 +291,7 @@ class StoreHost(Bookkeeper):
 
     def _charge(self, node: Node, path: str, attempt: int) -> None:
         """Count an execution against the limit, before anything happens."""
-        if self.interrupt.is_set:
-            raise Interrupted(self.interrupt.reason or "signal")
+        self._heed()
         try:
             if not self.is_closing:
                 self.meter.check(self._out_of_time())
@@ -292,6 +301,11 @@ class StoreHost(Bookkeeper):
             failed.final = True
             raise failed from None
         self.journal.executions += 1
+
+    def _heed(self) -> None:
+        """Begin nothing more, once somebody has asked the run to stop."""
+        if self.interrupt.is_set:
+            raise Interrupted(self.interrupt.reason or "signal")
 
     def _out_of_time(self) -> bool:
         return self.run_deadline is not None and time.monotonic() >= self.run_deadline

@@ -24,6 +24,9 @@ def detached(session: Session, request: Request, *, detach: bool, queue: str | N
         raise UsageError(what="--queue and --priority go with --detach")
     if request.approve or request.ok_if_suspended:
         raise UsageError(what="--approve and --ok-if-suspended do not go with --detach", hint="tramai approve RUN")
+    if request.until is not None or request.reports:
+        what = "--until and --report do not go with --detach: they are for who carries the run out"
+        raise UsageError(what=what, hint="tramai resume RUN --until STEP")
     plan, bound = asked_for(session, request)
     options = replace(options_of(session, request, Signals()), queue=named(queue), priority=priority)
     run = carrying.enqueue(plan, bound, store=session.store(), options=options)

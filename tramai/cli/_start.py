@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..plan import Plan
     from ..store import Run, Store
     from ._answers import Answers
+    from ._run_reports import Reports
 
 LONGEST_KEY = 200
 SUSPENDED = 11
@@ -40,6 +41,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     accept_changes: bool = False
     start_at: str | None = None
     approve: tuple[str, ...] = ()
+    until: str | None = None
+    reports: tuple[str, ...] = ()
 
 
 def asked_for(session: Session, request: Request) -> tuple[Plan, dict[str, Any]]:
@@ -62,6 +65,7 @@ def run(session: Session, request: Request) -> int:
     plan, bound = asked_for(session, request)
     store = session.store()
     answers = _people.answers(session, request.approve, plan, store)
+    _check_until(request, plan, store)
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:
         if any(node.verb == "ai" for node in plan.workflow.steps):
@@ -85,6 +89,8 @@ def resume(session: Session, request: Request) -> int:
     nothing_runs = found.status.terminal or engine.waits_for_somebody(store, found)
     plan = None if nothing_runs else _current(session, found, request, "resume")
     answers = _people.answers(session, request.approve, plan, store, found)
+    if not nothing_runs:
+        _check_until(request, plan, store, found, resumes=True)
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:
         if answers is not None:
@@ -111,6 +117,8 @@ def rerun(session: Session, request: Request) -> int:
     found = store.get(run_id)
     plan = None if found.status.tombstone else _current(session, found, request, "rerun")
     answers = _people.answers(session, request.approve, plan, store, found)
+    if not found.status.tombstone:
+        _check_until(request, plan, store, found)
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:
         return engine.rerun(
@@ -124,6 +132,22 @@ def rerun(session: Session, request: Request) -> int:
         )
 
     return _carry(session, request, plan, store, go, answers)
+
+
+def _check_until(
+    request: Request, plan: Plan | None, store: Store, found: Run | None = None, *, resumes: bool = False
+) -> None:
+    """Refuse a step at which the run cannot stop, before anything happens."""
+    if request.until is None:
+        return
+    from . import _until
+
+    if plan is None:
+        assert found is not None
+        plan = engine.restore(store, found)
+    _until.check(request.until, plan, start_at=request.start_at)
+    if found is not None and resumes:
+        _until.check_open(request.until, store, found)
 
 
 def _current(session: Session, found: Run, request: Request, verb: str) -> Plan | None:
@@ -159,9 +183,10 @@ def _carry(
     from ..errors import SecretMissing
     from . import _ending
 
-    tally = Tally()
+    tally, reports = Tally(), _reports(request)
     watching = [*([answers] if answers is not None else []), *_watching(session)]
     with Signals() as signals:
+        watching += _until(request, signals)
         final = _Final(request, signals)
         views = render.choose(session, _names(plan), final)
         options = options_of(session, request, signals)
@@ -180,7 +205,9 @@ def _carry(
             with contextlib.redirect_stdout(sys.stderr):
                 result = go(options, [tally, _Remember(session), *views, *watching])
             if tally.started is None:
-                for event in _untouched(store, result):
+                from . import _nothing_ran
+
+                for event in _nothing_ran.events(store, result):
                     tally(event)
                     for view in views:
                         view(event)
@@ -198,9 +225,29 @@ def _carry(
     finished = final(tally.finished)
     if not session.json:
         _ending.show(session, finished, tally, plan, store)
+    if reports is not None:
+        reports.write(session, store, finished.run_id)
     if reporter is not None:
         reporter.finish(finished, tally)
     return finished.exit_status
+
+
+def _reports(request: Request) -> Reports | None:
+    """The reports that are written in the end; UsageError for one that cannot be."""
+    if not request.reports:
+        return None
+    from ._run_reports import Reports
+
+    return Reports(request.reports)
+
+
+def _until(request: Request, signals: Signals) -> list[Any]:
+    """The observer that stops the run, if it is to be stopped."""
+    if request.until is None:
+        return []
+    from ._until import Until
+
+    return [Until(request.until, signals.interrupt)]
 
 
 def _watching(session: Session) -> list[Any]:
@@ -224,6 +271,8 @@ class _Final:
         status = event.exit_status
         if event.status == "interrupted" and self._signals.number is not None and event.error is None:
             status = self._signals.exit_status
+        if event.status == "interrupted" and self._signals.interrupt.reason == "until":
+            status = SUSPENDED
         if status == SUSPENDED and self._request.ok_if_suspended:
             status = 0
         return msgspec.structs.replace(event, exit_status=status)
@@ -273,47 +322,4 @@ def options_of(session: Session, request: Request, signals: Signals) -> engine.O
         http=settings.http,
         providers=settings.providers,
         trace=os.environ.get("TRACEPARENT") if settings.observers else None,
-    )
-
-
-def _untouched(store: Store, result: engine.Result) -> tuple[Event, ...]:
-    """The first and last event of a run in which nothing had to be done: it is over, or sleeps, or is another's."""
-    found = store.get(result.run_id)
-    if result.status == "interrupted":
-        _refuse_unfinished(found)
-    started = RunStarted(
-        run_id=found.run_id,
-        workflow=found.workflow,
-        version=found.version,
-        digest=found.digest,
-        resumed=False,
-        file=found.file,
-    )
-    finished = RunFinished(
-        run_id=result.run_id,
-        status=result.status,
-        exit_status=result.exit_status,
-        outputs=result.outputs,
-        error=result.error,
-        wake_at=result.wake_at,
-    )
-    return started, *(_people.asked(store, found) if result.status == "waiting" else ()), finished
-
-
-def _refuse_unfinished(found: Any) -> None:
-    """A start key whose run is under way, or was left half done: neither a result nor ours to go on with."""
-    from ..clock import SystemClock
-    from ..errors import LeaseHeld, NotInThatState
-    from ._advice import short
-    from ._clockface import until
-
-    now = SystemClock().now()
-    lease = found.lease
-    if lease is not None and lease.expires > now and not lease.holder.known_dead():
-        raise LeaseHeld(run_id=found.run_id, owner=lease.owner, until=until(lease.expires, now))
-    raise NotInThatState(
-        run_id=found.run_id,
-        status=found.status.value,
-        what="it was started with this key and is not finished",
-        hint=f"tramai resume {short(found.run_id)}",
     )

@@ -31,6 +31,18 @@ EXECUTION = (
         multiple=True,
         help="Answer a gate beforehand, in your name: STEP=yes or STEP=no; STEP is its path or id.",
     ),
+    click.option(
+        "--until",
+        metavar="STEP",
+        help="Stop, saved, when this step of the workflow is done; exit status 11. `resume` goes on.",
+    ),
+    click.option(
+        "--report",
+        "reports",
+        metavar="KIND=FILE",
+        multiple=True,
+        help="When the run stops, write a report of it: junit=FILE, json=FILE or md=FILE.",
+    ),
     click.option("--ok-if-suspended", is_flag=True, help="Exit with 0, not 11, when the run sleeps or waits."),
 )
 """Options that carry out a run, for `run`, `resume` and `rerun` alike."""
