@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from . import _rows as rows
 
 _OF_RUN = "FROM run LEFT JOIN head ON head.run=run.id"
+# Where nearly all runs were asleep when somebody ran ANALYZE, SQLite would think that this index is of no use.
+_OF_RUNNING = _OF_RUN.replace("FROM run", "FROM run INDEXED BY run_in_status")
 HEADER = ", ".join([f"run.{name}" for name in columns.RUN] + [f"head.{name}" for name in columns.HEAD])
 """The columns of a header."""
 GET_BY_KEY = f"SELECT {HEADER} {_OF_RUN} WHERE run.id=?"
@@ -36,17 +38,18 @@ _LABELLED = f""" AND EXISTS (SELECT 1 FROM label WHERE label.name IN {_NAMED}
     AND label.created=run.created AND label.run_id=run.run_id)"""
 _FREE = "(head.lease_expires IS NULL OR head.lease_expires<=?)"
 _READY = f"{_KEY} WHERE run.status='ready' AND run.queue=? AND {_FREE} AND {_ONLY}"
-_RUNNING = (
-    f"{_KEY} WHERE run.status='running' AND run.queue=? AND ({_FREE[1:-1]} OR run.run_id IN {_NAMED}) AND {_ONLY}"
-)
+_RUNNING = f"""{_KEY.replace(_OF_RUN, _OF_RUNNING)} WHERE run.status='running' AND run.queue=?
+    AND ({_FREE[1:-1]} OR run.run_id IN {_NAMED}) AND {_ONLY}"""
 _DUE = f"{_KEY} WHERE run.status IN ('sleeping', 'waiting') AND run.queue=? AND run.wake_at<=? AND {_FREE} AND {_ONLY}"
 _BY_RANK = " ORDER BY run.priority DESC, run.created, run.run_id LIMIT ?"
 _BY_TIME = " ORDER BY run.wake_at LIMIT ?"
 # Only those that run have a holder who may have died; there are as many as somebody carries out.
-_HELD = f"""SELECT CAST(run.run_id AS BLOB), CAST(run.body AS BLOB) {_OF_RUN}
+_HELD = f"""SELECT CAST(run.run_id AS BLOB), CAST(run.body AS BLOB) {_OF_RUNNING}
     WHERE run.status='running' AND head.lease_expires>?"""
 _WAKES = "SELECT min(wake_at) FROM run WHERE status IN ('sleeping', 'waiting') AND queue=? AND wake_at>?"
-_ENDS = f"SELECT min(head.lease_expires) {_OF_RUN} WHERE run.status='running' AND run.queue=? AND head.lease_expires>?"
+_ENDS = (
+    f"SELECT min(head.lease_expires) {_OF_RUNNING} WHERE run.status='running' AND run.queue=? AND head.lease_expires>?"
+)
 _WAITING = "SELECT count(*) FROM (SELECT 1 FROM run WHERE status='ready' AND queue=? LIMIT ?)"
 _SET_WORKER = "INSERT OR REPLACE INTO worker (id, seen, draining, body) VALUES (?, ?, ?, ?)"
 _GET_WORKER = "SELECT body, seen, draining FROM worker"
