@@ -1,7 +1,7 @@
 """How long runs that are over are kept; what is left of each still refuses its id and its start key.
 
 `due` and `remove` are what `tramai store prune` is made of. `Retaining` is a store that does it by itself: whenever a
-run ends in it, a few of those that were over long enough ago are removed.
+run ends in it, a few of those that were over long enough ago are removed, and now and then old ticks of schedules.
 """
 
 from __future__ import annotations
@@ -126,6 +126,8 @@ class Retaining:
         # little to look through, and what a run held must be gone with it.
         if removed and (not self._age or any(_one_in(_TIDY, run) for run in removed)):
             self._portable.tidy()
+            if forget := getattr(self._store, "forget_ticks", None):
+                forget(before=before)
 
     def _due(self, before: float) -> Iterator[Run]:
         # A run begins before it ends, so the pages begin there, with runs of which nearly all are due.

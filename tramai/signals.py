@@ -87,6 +87,14 @@ WORKER_NAMES: dict[str, tuple[str, ...]] = {
     "store_back": (),
     "draining": ("reason", "running"),
     "stopped": ("runs",),
+    "schedule.fired": ("schedule", "slot", "run_id", "late", "made_up"),
+    "schedule.skipped": ("schedule", "slot", "run_id"),
+    "schedule.missed": ("schedule", "slot", "count"),
+    "schedule.failed": ("schedule", "slot", "code"),
+    "schedule.trouble": ("schedule", "code"),
+    "schedule.recovered": ("schedule",),
+    "schedule.store_failed": ("code",),
+    "schedule.store_back": (),
 }
 """Every signal of a worker, without the prefix, and the attributes it has besides `worker`."""
 

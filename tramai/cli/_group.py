@@ -47,7 +47,7 @@ SECTIONS = {
     },
     "Operate": {
         "worker": "Carry out runs that wait in a store; list workers, drain one.",
-        "schedule": "Look at schedules: when runs start by themselves.",
+        "schedule": "Start runs at their times: apply, list, next, history, pause.",
         "store": "Look after a store: info, check, migrate, prune, copy, move.",
         "config": "Look at settings: show, and where each comes from.",
         "plugin": "Look at what installed packages bring: list.",

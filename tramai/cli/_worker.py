@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -30,12 +31,13 @@ def serve(
     max_runs: int | None,
     once: bool,
     metrics: str | None,
+    schedules: bool,
 ) -> int:
     """Be a worker until it is told to end; the exit status."""
     from .. import worker
     from ..errors import UsageError
     from ..pool import QUEUE, Wanted, pooled
-    from . import _observers
+    from . import _observers, _scheduling
     from ._detach import named
     from ._signals import Signals
     from ._slot import Setup
@@ -45,7 +47,7 @@ def serve(
     settings = session.settings
     if settings.store.partition(":")[0] == "memory":
         raise UsageError(what="memory: is not shared between processes", hint="sqlite:PATH is, on one host")
-    lease, pause = float(settings.seconds("lease")), _seconds("--poll", poll)
+    lease, pause = float(settings.seconds("lease")), seconds("--poll", poll)
     if lease <= 0 or pause <= 0:
         raise UsageError(what="--lease and --poll must be longer than 0s")
     watching = _observers.made(settings.observers)  # what cannot be made is told before anything is taken
@@ -53,7 +55,7 @@ def serve(
         wanted=Wanted(queues=tuple(dict.fromkeys(map(named, queues))) or (QUEUE,), labels=labels),
         concurrency=concurrency,
         lease=lease,
-        drain=_seconds("--drain-timeout", drain),
+        drain=seconds("--drain-timeout", drain),
         poll=pause,
         most_claims=max_claims,
         once=once,
@@ -62,19 +64,21 @@ def serve(
     store = pooled(session.store())
     flags = {name: value for name, value in session.flags.items() if name not in ("directory", "env_file")}
     setup = Setup(flags, lease, session.logs(), counts=metrics is not None)
-    told = _Teller(session, [one for one in watching if hasattr(one, "signal")])
+    told = Teller(session, [one for one in watching if hasattr(one, "signal")])
     new_slot: Callable[[], worker.Slot] = lambda: Process(setup)  # noqa: E731
     with Signals() as signals, contextlib.ExitStack() as watched:
         if metrics is not None:
             store, new_slot = _watched(store, plan, new_slot, told, metrics, watched)
         ours = worker.Worker(store, plan, new_slot, told, stop=signals.interrupt, hurry=signals.hurry)
         told.worker = ours.id
+        if schedules:
+            _scheduling.join(session, told, signals.interrupt, pause, ours.id, once=once, until=watched)
         ours.run()
     return 0
 
 
 def _watched(
-    store: Pool, plan: Plan, new_slot: Callable[[], Slot], told: _Teller, metrics: str, until: contextlib.ExitStack
+    store: Pool, plan: Plan, new_slot: Callable[[], Slot], told: Teller, metrics: str, until: contextlib.ExitStack
 ) -> tuple[Pool, Callable[[], Slot]]:
     """The store and the slots with ears, and a server for what they hear, until the end."""
     from ._metrics_server import Server
@@ -148,7 +152,8 @@ def _view(one: Worker) -> WorkerView:
     )
 
 
-def _seconds(flag: str, text: str) -> float:
+def seconds(flag: str, text: str) -> float:
+    """A duration that was asked for by a flag."""
     from ..duration import parse
     from ..errors import UsageError
 
@@ -158,19 +163,27 @@ def _seconds(flag: str, text: str) -> float:
         raise UsageError(what=f"{flag}: {error}") from None
 
 
-class _Teller:
-    """Says what a worker does: JSON lines on standard output, or lines for people on standard error; and signals."""
+class Teller:
+    """Says what a worker does: JSON lines on standard output, or lines for people on standard error; and signals.
+
+    From any thread: its scheduler has one of its own.
+    """
 
     def __init__(self, session: Session, listeners: Sequence[Listener]) -> None:
         self._session = session
         self._listeners = listeners
         self._seq = 0
+        self._one_at_a_time = threading.Lock()
         self.worker = ""
         self.watch: Watch | None = None
         self.metrics: str | None = None
 
     def __call__(self, kind: str, about: dict[str, Attribute]) -> None:
         """Tell one thing."""
+        with self._one_at_a_time:
+            self._tell(kind, about)
+
+    def _tell(self, kind: str, about: dict[str, Attribute]) -> None:
         self._seq += 1
         self._signal(kind, about)
         if self.watch is not None:

@@ -33,6 +33,13 @@ class WorkerLine(Struct, frozen=True, kw_only=True):
     runs: int | UnsetType = UNSET
     concurrency: int | UnsetType = UNSET
     queues: str | UnsetType = UNSET
+    schedule: str | UnsetType = UNSET
+    slot: Annotated[str | UnsetType, Meta(description="the time of a schedule, in UTC")] = UNSET
+    queue: str | UnsetType = UNSET
+    late: Annotated[float | UnsetType, Meta(description="seconds from the time of a schedule to its run")] = UNSET
+    made_up: Annotated[bool | UnsetType, Meta(description="its time had been missed")] = UNSET
+    count: Annotated[int | UnsetType, Meta(description="as many times of a schedule share this fate")] = UNSET
+    poll: float | UnsetType = UNSET
     metrics: Annotated[str | UnsetType, Meta(description="the URL of its metrics")] = UNSET
 
 

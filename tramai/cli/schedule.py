@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -14,12 +13,108 @@ from ._session import Session
 from ._terminal import safe
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from ..schedule import Schedule
-    from ._schedule_documents import Firings
 
 MOST = 1000
+STATUSES = ("due", "queued", "fired", "skipped", "missed", "failed")
+_NAMES = click.argument("names", metavar="NAME...", nargs=-1, required=True)
+_COMMENT = click.option("--comment", metavar="TEXT", help="Why; it is shown with the schedule.")
+
+
+@verb(
+    "apply",
+    "tramai schedule apply nightly.yaml",
+    "tramai schedule apply workflows/ --prune",
+    "tramai schedule apply workflows/ --dry-run --json",
+    summary="Register the schedules of workflow files.",
+)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option("--prune", is_flag=True, help="Remove schedules that their file, or a file of the folder, has no more.")
+@click.option("--take-over", is_flag=True, help="Replace a schedule that was registered from another file.")
+@click.option("--queue", metavar="NAME", help="The queue of their runs.  [default: default]")
+@click.option("--priority", metavar="N", type=click.IntRange(-1000, 1000), default=0, help="That of their runs.")
+@click.option("--label", "labels", metavar="LABEL", multiple=True, help="A label of their runs.")
+@click.option("-n", "--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+def apply(
+    session: Session,
+    paths: tuple[str, ...],
+    prune: bool,
+    take_over: bool,
+    queue: str | None,
+    priority: int,
+    labels: tuple[str, ...],
+    dry_run: bool,
+) -> int:
+    """Register the schedules of workflow files, or of those in a folder, in the
+    store. A running scheduler goes by them from its next look on.
+
+    Each goes by its workflow and its place in the file: nightly#1. What is the
+    same already is left as it is, so the same command again does no harm. The
+    definition travels to the store: schedulers and workers need no file. Runs
+    work in the folder in which this command is given (-C).
+
+    Exit status: 0 registered, 2 bad input, 3 a file is invalid or cannot be
+    read, 5 another file has a schedule of this name, 7 store unusable.
+    """
+    from ..enrolling import Asked
+    from . import _schedule_change
+    from ._detach import named
+
+    asked = Asked(cwd=os.getcwd(), labels=tuple(dict.fromkeys(labels)), queue=named(queue), priority=priority)
+    return _schedule_change.apply(session, paths, asked, prune=prune, dry_run=dry_run, take_over=take_over)
+
+
+@verb(
+    "list",
+    "tramai schedule list",
+    "tramai schedule list --json --store postgresql://db.example.org/flows",
+    summary="List the schedules that are registered.",
+)
+def listed(session: Session) -> int:
+    """List the schedules that are registered: when each comes next, what became
+    of its last time, whether it pauses or is in trouble. Times are those of its
+    own zone.
+
+    Exit status: 0 said, 2 the store keeps no schedules, 7 store unusable.
+    """
+    from . import _schedule_look
+
+    return _schedule_look.show_all(session)
+
+
+@verb("next", "tramai schedule next", "tramai schedule next nightly -n 3", summary="Show what comes next.")
+@click.argument("names", metavar="NAME...", nargs=-1)
+@click.option("-n", "--count", type=click.IntRange(1, MOST), default=10, show_default=True, help="How many times.")
+def following(session: Session, names: tuple[str, ...], count: int) -> int:
+    """Show the next times at which schedules start runs, of all of them in order.
+
+    Exit status: 0 shown, 2 several schedules go by the name, 4 no such schedule,
+    7 store unusable.
+    """
+    from . import _schedule_look
+
+    return _schedule_look.show_next(session, names, count)
+
+
+@verb(
+    "history",
+    "tramai schedule history nightly",
+    "tramai schedule history --status missed -n 50",
+    summary="Show which times were fired, skipped or missed, and why.",
+)
+@click.argument("name", metavar="NAME", required=False)
+@click.option("-n", "--count", type=click.IntRange(1, MOST), default=20, show_default=True, help="How many, at most.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only those that became this.")
+def history(session: Session, name: str | None, count: int, status: str | None) -> int:
+    """Show what became of the times of schedules, the latest first: the run that
+    was made, or why there was none.
+
+    Exit status: 0 shown, 2 several schedules go by the name, 4 no such schedule,
+    7 store unusable.
+    """
+    from . import _schedule_look
+
+    return _schedule_look.show_history(session, name, count, status)
 
 
 @verb(
@@ -43,10 +138,10 @@ def preview(session: Session, what: str, zone: str | None, count: int, after: st
     Exit status: 0 shown, 2 no such zone or a wrong expression, 3 a file is
     invalid or cannot be read.
     """
-    from . import _schedule_documents
+    from . import _schedule_documents, _schedule_times
 
-    start = _instant(session, after)
-    found = [_firings(schedule, start, count) for schedule in _schedules(session, what, zone)]
+    start = _schedule_times.asked(after)
+    found = [_schedule_times.firings(one.cron, one.timezone, start, count) for one in _schedules(session, what, zone)]
     if session.json:
         session.emit(_schedule_documents.SchedulePreview(after=start.isoformat(), schedules=found))
         return 0
@@ -60,6 +155,93 @@ def preview(session: Session, what: str, zone: str | None, count: int, after: st
             moved = "  moved: the clocks go forward" if firing.moved else ""
             session.out.line(f"  {firing.weekday} {firing.at[:10]} {firing.at[11:]}  {firing.utc}{moved}")
     return 0
+
+
+@verb("run", "tramai schedule run nightly", summary="Start a run of a schedule now.")
+@click.argument("name", metavar="NAME")
+def start(session: Session, name: str) -> int:
+    """Start a run of a schedule now, with its inputs, for a worker to carry out.
+
+    It is a run of its own: no time of the schedule is used up by it, also while
+    the schedule pauses.
+
+    Exit status: 0 started, 2 several schedules go by the name, 4 no such
+    schedule, 6 secret missing, 7 store unusable.
+    """
+    from . import _schedule_change
+
+    return _schedule_change.start(session, name)
+
+
+@verb(
+    "pause",
+    "tramai schedule pause nightly --comment 'the database moves'",
+    summary="Let a schedule pause.",
+)
+@_NAMES
+@_COMMENT
+def pause(session: Session, names: tuple[str, ...], comment: str | None) -> int:
+    """Let schedules start nothing until `tramai schedule resume`. Runs that were
+    started go on. What comes meanwhile is never made up for.
+
+    Exit status: 0 it pauses, 2 several schedules go by the name, 4 no such
+    schedule, 7 store unusable.
+    """
+    from . import _schedule_change
+
+    return _schedule_change.pause(session, names, comment)
+
+
+@verb("resume", "tramai schedule resume nightly", summary="Let a schedule that pauses go on.")
+@_NAMES
+@_COMMENT
+def resume(session: Session, names: tuple[str, ...], comment: str | None) -> int:
+    """Let schedules that pause go on with their next time. The times that have
+    passed meanwhile are recorded as missed. (`tramai resume` goes on with a run.)
+
+    Exit status: 0 it goes on, 2 several schedules go by the name, 4 no such
+    schedule, 7 store unusable.
+    """
+    from . import _schedule_change
+
+    return _schedule_change.resume(session, names, comment)
+
+
+@verb("remove", "tramai schedule remove nightly#2", summary="Take a schedule out of the store.")
+@_NAMES
+def remove(session: Session, names: tuple[str, ...]) -> int:
+    """Take schedules out of the store. Runs that were started go on, and what
+    became of its times stays to be seen. The file is not touched: to apply it
+    again registers the schedule again.
+
+    Exit status: 0 removed, 2 several schedules go by the name, 4 no such
+    schedule, 7 store unusable.
+    """
+    from . import _schedule_change
+
+    return _schedule_change.remove(session, names)
+
+
+@verb(
+    "serve",
+    "tramai schedule serve --store postgresql://db.example.org/flows",
+    "tramai schedule serve --json",
+    summary="Start the runs of schedules, without carrying them out.",
+)
+@click.option("--poll", metavar="DURATION", default="1s", help="How often it looks for changes.  [default: 1s]")
+def serve(session: Session, poll: str) -> int:
+    """Start the runs of schedules until it is told to end. Workers carry them out
+    (`tramai worker`); a worker with --scheduler does both.
+
+    As many as you like may look at one store: each time of a schedule makes one
+    run, and when one of them dies another one makes it. SIGTERM or Ctrl-C ends
+    it.
+
+    Exit status: 0 ended as it was told to, 2 bad input, 7 store unusable.
+    """
+    from . import _scheduling
+
+    return _scheduling.serve(session, poll)
 
 
 def _schedules(session: Session, what: str, zone: str | None) -> Sequence[Schedule]:
@@ -83,48 +265,7 @@ def _schedules(session: Session, what: str, zone: str | None) -> Sequence[Schedu
     return (Schedule(cron=what, timezone=zone or "UTC"),)
 
 
-def _firings(schedule: Schedule, start: datetime, count: int) -> Firings:
-    from datetime import UTC
-    from zoneinfo import ZoneInfo
-
-    from .. import cron
-    from ..errors import UsageError
-    from ._schedule_documents import Firing, Firings
-
-    try:
-        zone = ZoneInfo(schedule.timezone)
-    except (KeyError, ValueError, OSError):
-        hint = "write an IANA zone such as Europe/Berlin, or UTC"
-        raise UsageError(what=f"there is no time zone '{schedule.timezone}'", hint=hint) from None
-    times = [
-        Firing(
-            at=found.at.isoformat(),
-            utc=found.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-            weekday=("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")[found.at.weekday()],
-            moved=found.moved,
-        )
-        for found in islice(cron.firings(schedule.cron, zone, start), count)
-    ]
-    described = cron.described(schedule.cron)
-    return Firings(cron=schedule.cron, timezone=schedule.timezone, described=described, firings=times)
-
-
-def _instant(session: Session, text: str | None) -> datetime:
-    import time
-    from datetime import UTC, datetime
-
-    from ..errors import UsageError
-    from ..steps.delay import instant
-
-    if text is None:
-        return datetime.fromtimestamp(int(time.time()), UTC)
-    try:
-        return datetime.fromtimestamp(instant(text), UTC)
-    except (ValueError, OverflowError, OSError) as error:
-        raise UsageError(what=f"'{text}' is no instant", hint=str(error)) from None
-
-
-TEXT = """Look at the schedules of workflows: when runs start by themselves.
+TEXT = """Register schedules and look after them: when runs start by themselves.
 
 Exit status: that of the verb; 2 for none.
 """
@@ -132,7 +273,10 @@ Exit status: that of the verb; 2 for none.
 command = noun(
     "schedule",
     TEXT,
-    (preview,),
+    (apply, listed, following, history, preview, start, pause, resume, remove, serve),
+    "tramai schedule apply nightly.yaml",
+    "tramai schedule next",
+    "tramai schedule history nightly",
     "tramai schedule preview nightly.yaml",
-    'tramai schedule preview "30 2 * * 1-5" --tz Europe/Berlin',
+    "tramai worker --scheduler",
 )

@@ -14,7 +14,8 @@ TEXT = """Carry out the runs that wait in a store, until it is told to end.
 A worker takes runs that were started with `tramai run --detach`, runs whose
 pause is over or whose gate was decided, and runs whose runner has died. It
 needs no copy of a workflow file. Start as many as you like: for a PostgreSQL
-store on as many machines as reach it, for a SQLite store on its host.
+store on as many machines as reach it, for a SQLite store on its host. With
+--scheduler it also starts the runs of schedules (see `tramai schedule`).
 
 SIGTERM or Ctrl-C drains it: it takes no more runs, waits for those it has, up
 to --drain-timeout, interrupts the rest, which go on elsewhere, and exits. A
@@ -59,6 +60,7 @@ Exit status: 0 ended as it was told to, 2 bad input, 7 store unusable.
     metavar="HOST:PORT",
     help="Serve numbers for Prometheus there; without a HOST for this host alone.",
 )
+@click.option("--scheduler", "schedules", is_flag=True, help="Start the runs of schedules, too.")
 @click.option("--once", is_flag=True, help="End when nothing is ready any more.")
 def work(session: Session, **asked: Any) -> int:
     """Be a worker; the exit status."""
@@ -108,7 +110,7 @@ command = doer(
     (listed, drain),
     "tramai worker --store postgresql://db.example.org/flows",
     "tramai worker --concurrency 8 --queue reports --queue default",
-    "tramai worker --metrics 9464",
+    "tramai worker --scheduler --metrics 9464",
     "tramai worker --once",
     "tramai worker list",
 )
