@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from email.message import Message
@@ -127,7 +128,10 @@ def test_the_metadata_says_what_it_is(wheel: zipfile.ZipFile) -> None:
         "Changelog",
         "Issues",
     }
-    assert set(said.get_all("Provides-Extra") or []) == {"ai", "keyring", "mcp", "postgres", "test"}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(said.get_all("Provides-Extra") or []) == set(extras) >= {"ai", "keyring", "mcp", "postgres", "test"}
+    page = (ROOT / "docs" / "reference" / "installation.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(extras) if name != "test" and f"`tramai[{name}]`" not in page] == []
 
 
 def test_the_classifiers_exist_and_name_the_versions_that_are_tested(wheel: zipfile.ZipFile) -> None:

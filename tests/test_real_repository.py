@@ -28,12 +28,12 @@ def call(folder: Path, *words: str, status: int = 0) -> str:
     env = {name: text for name, text in os.environ.items() if not name.startswith(("TRAMAI_", "PYTHON", "VIRTUAL_ENV"))}
     env |= {
         "HOME": str(folder),
-        "PRE_COMMIT_HOME": str(folder / "pre-commit"),
-        "PIPX_HOME": str(folder / "pipx"),
-        "UV_CACHE_DIR": str(folder / "uv"),
+        "PRE_COMMIT_HOME": str(folder / ".pre-commit"),
+        "PIPX_HOME": str(folder / ".pipx"),
+        "UV_CACHE_DIR": str(folder / ".uv"),
         "UV_PYTHON": sys.executable,
         "PIPX_DEFAULT_PYTHON": sys.executable,
-        "SHIV_ROOT": str(folder / "shiv"),
+        "SHIV_ROOT": str(folder / ".shiv"),
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "safe.directory",
         "GIT_CONFIG_VALUE_0": "*",
@@ -73,11 +73,11 @@ def test_pre_commit_runs_the_hooks(source: Path, tmp_path: Path) -> None:
     (folder / ".pre-commit-config.yaml").write_text(config, encoding="utf-8")
     (folder / "hello.yaml").write_bytes(HELLO.read_bytes())
     call(folder, "git", "init", "--quiet")
-    call(folder, "git", "add", ".")
+    call(folder, "git", "add", "hello.yaml", ".pre-commit-config.yaml")
     said = call(folder, pre_commit, "run", "--all-files")
     assert said.count("Passed") == 2
     (folder / "hello.yaml").write_text("tramai: 1\nname: x\nsteps: [{id: a, locl: 1}]\n", encoding="utf-8")
-    call(folder, "git", "add", ".")
+    call(folder, "git", "add", "hello.yaml", ".pre-commit-config.yaml")
     said = call(folder, pre_commit, "run", "tramai-validate", status=1)
     assert "error[TRM104]: unknown key `locl`" in said
 
