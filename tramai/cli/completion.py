@@ -20,17 +20,15 @@ SHELLS = ("bash", "zsh", "fish")
 def command(session: Session, shell: str) -> int:
     """Print the completion script of bash, zsh or fish.
 
+    It completes commands, flags, workflow files, their inputs and steps, runs
+    (newest first), steps of a run, topics, codes and names of schemas. What
+    cannot be known at once is not completed, and no error is ever shown.
+
     Exit status: 0 printed.
     """
-    from click.shell_completion import get_completion_class
+    from . import _documents, _shell_scripts
 
-    from . import _documents
-    from ._group import group
-
-    kind = get_completion_class(shell)
-    assert kind is not None
-    made = kind(group, {}, "tramai", "_TRAMAI_COMPLETE")
-    script = made.source_template % made.source_vars()
+    script = _shell_scripts.SCRIPTS[shell]
     if session.json:
         session.emit(_documents.Completion(shell=shell, script=script))
     else:

@@ -23,6 +23,10 @@ def answer(arguments: list[str]) -> int:
 
         return _print(f"tramai {__version__}\n")
     _hasten()
+    if "_TRAMAI_COMPLETE" in os.environ:
+        from ._complete import answer as complete
+
+        return complete(os.environ)
     from ._errors import guarded
 
     return guarded(arguments)
