@@ -6,12 +6,20 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 from click.testing import Result
+from msgspec.structs import replace
 
 from tramai import cron
+from tramai.scheduler import Scheduler
+from tramai.store import Note
+from tramai.stores import open_store
+from tramai.testing.clock import FakeClock
+from tramai.timetable import timetabled
 
 Call = Callable[..., Result]
 
@@ -79,3 +87,125 @@ def test_a_zone_is_the_schedules_own_and_one_that_is_unknown_is_refused(tramai: 
     result = tramai("schedule", "preview", "0 6 * * *", "--tz", "Asia/Tokyo", "--after", "2025-01-01T00:00Z", "-n", "1")
     assert "2025-01-01T21:00:00Z" in result.stdout
     assert tramai("schedule", "preview", "0 6 * * *", "--tz", "Asia/Tokio").exit_code == 2
+
+
+FLOW = """\
+tramai: 1
+name: wf
+schedules:
+  - {{cron: "{cron}", timezone: {zone}, {more}}}
+steps:
+  - {{id: a, local: 1}}
+"""
+
+
+def registered(tramai: Call, cron: str, zone: str, more: str = "overlap: allow") -> dict[str, Any]:
+    """Register a schedule as a deployment does; how the list shows it."""
+    Path("wf.yaml").write_text(FLOW.format(cron=cron, zone=zone, more=more), encoding="utf-8")
+    assert tramai("schedule", "apply", "wf.yaml").exit_code == 0
+    (one,) = json.loads(tramai("schedule", "list", "--json").stdout)["schedules"]
+    return dict(one)
+
+
+class Night:
+    """A store, the hours, and schedulers that come and go."""
+
+    def __init__(self, tramai: Call, start: str) -> None:
+        self._tramai = tramai
+        self.store = timetabled(open_store("sqlite:.tramai/tramai.db"))
+        self.clock = FakeClock(datetime.fromisoformat(start).timestamp())
+        (entry,) = self.store.roster(now=self.clock.now()).entries
+        assert self.store.enroll(replace(entry, evaluated=self.clock.now()), after=entry.revision) is not None
+
+    def scheduler(self) -> Scheduler:
+        """A new one, as after a start."""
+        return Scheduler(self.store, lambda kind, about: None, by="s", clock=self.clock)
+
+    def until(self, when: str) -> None:
+        """Let time pass."""
+        self.clock.jump(datetime.fromisoformat(when).timestamp() - self.clock.now())
+
+    def end_runs(self) -> None:
+        """Whatever was started ends."""
+        for run in self.store.page(limit=99)[0]:
+            if not run.status.terminal:
+                self.store.request_cancel(run.run_id, Note(at=0.0, type="cancel.requested"), now=self.clock.now())
+
+    def slots(self) -> list[str]:
+        """What the runs of the schedule stand for, as their labels say."""
+        runs = json.loads(self._tramai("list", "--label", "schedule:wf#1", "--json").stdout)["runs"]
+        labels = (label for run in runs for label in run["labels"])
+        return sorted(label[len("slot:2025-01-01T") :][:5] for label in labels if label.startswith("slot:"))
+
+    def told(self) -> list[tuple[str, str]]:
+        """What the history says of each time."""
+        ticks = json.loads(self._tramai("schedule", "history", "--json").stdout)["ticks"]
+        return sorted((tick["utc"][11:16], tick["status"]) for tick in ticks)
+
+
+def test_an_edit_changes_what_is_listed_and_what_fires_within_one_look(tramai: Call) -> None:
+    assert registered(tramai, "0 6 * * *", "Asia/Tokyo")["next"]["utc"][11:] == "21:00:00Z"
+    night = Night(tramai, "2025-01-01T00:00+00:00")
+    running = night.scheduler()
+    assert running.turn() == 21 * 3600
+    shown = registered(tramai, "0 8 * * *", "Asia/Tokyo")
+    assert (shown["cron"], shown["next"]["at"][10:16]) == ("0 8 * * *", "T08:00")
+    assert '"0 8 * * *"' in tramai("schedule", "list", "--json").stdout
+    (entry,) = night.store.roster(now=0.0).entries
+    assert night.store.enroll(replace(entry, evaluated=night.clock.now()), after=entry.revision) is not None
+    assert running.turn() == 23 * 3600
+    night.until("2025-01-01T21:00:30+00:00")
+    running.turn()
+    assert night.slots() == []
+    night.until("2025-01-01T23:00:00+00:00")
+    running.turn()
+    assert night.slots() == ["23:00"]
+
+
+def test_the_day_on_which_something_ran_is_that_of_the_schedules_zone(tramai: Call) -> None:
+    registered(tramai, "15 0 * * *", "Europe/Paris")
+    night = Night(tramai, "2025-01-01T12:00+00:00")
+    night.until("2025-01-01T23:15:00+00:00")
+    night.scheduler().turn()
+    (tick,) = json.loads(tramai("schedule", "history", "--json").stdout)["ticks"]
+    assert (tick["at"], tick["utc"]) == ("2025-01-02T00:15:00+01:00", "2025-01-01T23:15:00Z")
+    assert "2025-01-02 00:15+01:00" in tramai("schedule", "history").stdout
+    assert "2025-01-02 00:15+01:00" in tramai("schedule", "list").stdout
+
+
+@pytest.mark.parametrize(("catchup", "made_up"), [("none", 0), ("last", 1), ("all", 5)])
+def test_what_was_missed_is_made_up_for_by_the_policy_and_nothing_twice(
+    tramai: Call, catchup: str, made_up: int
+) -> None:
+    registered(tramai, "0 * * * *", "UTC", f"catchup: {catchup}, overlap: queue")
+    night = Night(tramai, "2024-12-31T23:30+00:00")
+    night.until("2025-01-01T00:00:00+00:00")
+    night.scheduler().turn()
+    night.scheduler().turn()  # it crashed right after it had fired, and was started again
+    assert night.slots() == ["00:00"]
+    night.end_runs()
+
+    night.until("2025-01-01T05:30:00+00:00")
+    running = night.scheduler()
+    for _ in range(7):
+        running.turn()
+        night.end_runs()
+    wanted = ["00:00", *(f"{hour:02}:00" for hour in range(6 - made_up, 6))]
+    assert night.slots() == wanted
+    logged = [(f"{hour:02}:00", "fired" if f"{hour:02}:00" in wanted else "missed") for hour in range(6)]
+    assert night.told() == logged
+
+    night.until("2025-01-01T05:40:00+00:00")
+    assert tramai("schedule", "run", "wf").exit_code == 0  # by hand, and it goes on and on
+    running.turn()
+    night.until("2025-01-01T06:00:00+00:00")
+    running.turn()
+    assert night.slots() == [*wanted, "06:00"]
+
+    night.until("2025-01-01T07:00:00+00:00")  # the run of 06:00 still goes
+    running.turn()
+    assert night.slots() == [*wanted, "06:00"]
+    assert night.told() == [*logged, ("06:00", "fired"), ("07:00", "queued")]
+    night.end_runs()
+    running.turn()
+    assert night.slots() == [*wanted, "06:00", "07:00"]
