@@ -19,9 +19,10 @@ LOOKS = {"ok": "succeeded", "absent": "skipped", "warning": "blocked", "error": 
 """The state of a run that looks as a finding does."""
 
 
-@verb("doctor", "tramai doctor", "tramai doctor --check", "tramai doctor --json")
+@verb("doctor", "tramai doctor", "tramai doctor --check", "tramai doctor --report > report.md")
 @click.option("--check", is_flag=True, help="Ask model services and MCP servers too, and agents for their version.")
-def command(session: Session, check: bool) -> int:
+@click.option("--report", is_flag=True, help="Print a text for a bug report, without paths, names and hosts of yours.")
+def command(session: Session, check: bool, report: bool) -> int:
     """Look at what runs need here: Python and SQLite, settings and where each
     comes from, the store, model services, agents, programs, MCP servers, plugins.
 
@@ -37,6 +38,11 @@ def command(session: Session, check: bool) -> int:
     usable = all(one.state != "error" for one in found)
     if session.json:
         session.emit(_machine_documents.Health(usable=usable, checked=check, findings=found))
+        return 0 if usable else 1
+    if report:
+        from . import _doctor_report
+
+        session.out.write(_doctor_report.page(found))
         return 0 if usable else 1
     _show(session, found)
     count = {state: sum(one.state == state for one in found) for state in ("error", "warning")}
