@@ -202,6 +202,14 @@ def test_the_language_reference_is_fresh() -> None:
     assert all(f"### `{verb}`" in page for verb in STEPS)
 
 
+def test_the_index_of_error_codes_is_fresh() -> None:
+    from tramai.cli import _error_index
+
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    assert page == _error_index.page(), "python -m tramai.cli._error_index docs/reference/errors.md"
+    assert sorted(re.findall(r"^\| \[(TRM\d+)\]", page, re.M)) == [path.stem for path in explained()]
+
+
 # Errors.
 
 

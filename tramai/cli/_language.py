@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PART = re.compile(r"(?P<open><!-- part: (?P<name>[^\n]+) -->\n).*?(?P<close><!-- end -->)", re.S)
 _ELSEWHERE = {"step", "JsonSchema", "verification"}
 """Definitions that are no table of their own: they have a part, or a page of a standard."""
-_FAMILIES = {
+FAMILIES = {
     "1": "Syntax and shape",
     "2": "Expressions and references",
     "3": "Settings, secrets and advice",
@@ -118,7 +118,7 @@ def _codes() -> Iterator[str]:
             title = file.readline().removeprefix("# ").strip()
         if code[3] != family:
             family = code[3]
-            yield ("" if code == "TRM100" else "\n") + f"**{_FAMILIES.get(family, family)}**\n"
+            yield ("" if code == "TRM100" else "\n") + f"**{FAMILIES.get(family, family)}**\n"
         yield f"- [`{code}`](../../tramai/explain/{name}) {title}"
     yield ""
 
