@@ -88,6 +88,9 @@ def carry(
         _give_back(store, run, lease, clock, None)
         raise LeaseLost
     try:
+        back = _stood_back(store, run, lease, sent, clock) if run.group is not None else None
+        if back is not None:
+            return back
         claim = claiming.claimed(Claim(run, lease, sent, Audience(observers, run.run_id), store.journal(run.run_id)))
         plan = restore(store, run)
         plan.able()
@@ -101,9 +104,25 @@ def carry(
         said = NotCarried(run_id=run.run_id, what=found.message, hint=found.hint, because=found.code)
         raise said from error
     resumed = bool(claim.records) or run.fence > 1
-    if not resumed:  # it begins now, not when it was put into the queue
+    if not resumed or (run.queued and not claim.records):  # it begins now, not when it was put into the queue
         session.journal.note("run.taken", by=lease.owner)
-    return session.carry(resumed=resumed)
+    elif run.queued:
+        session.journal.note("run.entered")
+    ended = session.carry(resumed=resumed)
+    if run.group is not None:
+        from .queueing import call_up
+
+        call_up(store, run.group, clock)
+    return ended
+
+
+def _stood_back(store: Store, run: Run, lease: Lease, sent: float, clock: Clock) -> Result | None:
+    """How a run of a group stands that was given back because it has no place; None for one that goes on."""
+    from .queueing import stand_back
+
+    rule = restore(store, run).workflow.concurrency
+    ours = Claim(run, lease, sent, Audience((), run.run_id), ())
+    return stand_back(store, run, lease, rule, claiming.clock_of(store, ours, clock))
 
 
 def _give_back(store: Store, run: Run, lease: Lease, clock: Clock, error: TramaiError | None) -> None:

@@ -16,6 +16,9 @@ from . import rules
 from .errors import LeaseLost
 from .store import Lease, Run, Status
 
+GRACE = 60.0
+"""Seconds after its `wake_at` for which a run that nobody has stands in line: whoever was to take it is gone then."""
+
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """What comes of it when a run asks for its place. A store writes all of it at once, or nothing."""
@@ -50,8 +53,27 @@ def turn(run: Run, listed: Collection[str], others: Iterable[Run], *, within: Co
 
 
 def in_line(run: Run, now: float) -> bool:
-    """Whether somebody has the lease of a run of a group, and waits for its place."""
-    return run.group is not None and not _inside(run) and rules.active(run.lease, now)
+    """Whether a run of a group waits for its place: somebody has its lease, or a worker will ask again."""
+    return run.group is not None and not _inside(run) and (rules.active(run.lease, now) or _stands(run, now))
+
+
+def next_up(others: Iterable[Run], group: str, now: float) -> tuple[str, ...]:
+    """Of those listed the ones that nobody has and that would have a place now."""
+    present = sorted((other for other in others if _present(other, group, now)), key=_age)
+    inside = sum(map(_inside, present))
+    line = [other for other in present if not _inside(other)]
+    return tuple(
+        other.run_id
+        for older, other in enumerate(line)
+        if other.group is not None and inside + older < other.group.limit and not rules.active(other.lease, now)
+    )
+
+
+def called_up(run: Run, now: float) -> Run:
+    """The header of a run in line that may come up at once; as it is when it stands there no more."""
+    if not _stands(run, now) or rules.active(run.lease, now) or run.wake_at is None or run.wake_at <= now:
+        return run
+    return replace(run, wake_at=now, revision=run.revision + 1, updated=now)
 
 
 def _entered(run: Run, now: float) -> Run:
@@ -59,7 +81,15 @@ def _entered(run: Run, now: float) -> Run:
 
 
 def _present(run: Run, group: str, now: float) -> bool:
-    return run.group is not None and run.group.name == group and rules.active(run.lease, now)
+    if run.group is None or run.group.name != group:
+        return False
+    return rules.active(run.lease, now) or _stands(run, now)
+
+
+def _stands(run: Run, now: float) -> bool:
+    """Whether nobody has a run that stands in line all the same."""
+    asleep = run.status in (Status.SLEEPING, Status.WAITING)
+    return run.queued and asleep and run.wake_at is not None and now < run.wake_at + GRACE
 
 
 def _inside(run: Run) -> bool:

@@ -134,6 +134,14 @@ class Backlog(Protocol):
         ...
 
 
+class Lines(Protocol):
+    """What a pool may offer besides: runs stand in line for a place in their group while nobody has them."""
+
+    def call_up(self, group: str, *, now: float) -> None:
+        """Let those come up at once (`wake_at`) who are next in line and would have a place now."""
+        ...
+
+
 def pooled(store: Store) -> Pool:
     """The store as one that workers can take runs from; Unsupported when they cannot."""
     for name in ("enqueue", "take", "next_wake", "beat", "workers", "drain", "leave"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import select
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,14 +17,14 @@ from .audience import Audience
 from .clock import Clock
 from .codec import Json, encode
 from .driver import Interrupted
-from .errors import GroupFull, NotFound, NotInThatState, UnfitGroup
+from .errors import GroupFull, NotFound, NotInThatState, TramaiError, UnfitGroup
 from .event import Held, RunQueued
 from .expression import ExpressionError, render_text
 from .interrupt import Interrupt
 from .journal import Journal
 from .redact import Redactor
-from .results import CALLED, EXIT, user
-from .store import Change, Group, Note, Run, Store
+from .results import CALLED, EXIT, Result, user
+from .store import Change, Group, Lease, Note, Run, Status, Store
 
 if TYPE_CHECKING:
     from .concurrency import Concurrency
@@ -34,6 +34,10 @@ LONGEST = 200
 """Characters of the name of a group."""
 _FIRST, _NEXT, _LAST = 0.05, 1.5, 1.0
 """Seconds until a run in line asks again: at first, by what factor longer each time, and at most."""
+_SOON, _LATEST = 1.0, 300.0
+"""Seconds after which a run that was given back asks again, for each run in line before it; and at most."""
+_NAMED = 20
+"""Runs before it that an event names."""
 _DEPTH = 16
 """Callers that are looked at: more than can call each other."""
 
@@ -112,7 +116,7 @@ class Line:
                 self._audience.tell(self._told())
                 told = self._before
             if self._policy == "cancel_running" and not self._begun:
-                self._make_room()
+                _make_room(self._store, self._run, self._before, self._asked, self._clock)
             self._pause(pause)
             pause = min(pause * _NEXT, _LAST)
             self._before = self._ask()
@@ -134,24 +138,8 @@ class Line:
         if self._interrupt.is_set:
             raise Interrupted(self._interrupt.reason or "signal")
 
-    def _make_room(self) -> None:
-        """Ask the oldest to end: as many as stand in the way of this one, which is newer."""
-        here = self._run.created, self._run.run_id
-        for run in self._held()[: len(self._before) - self._group.limit + 1]:
-            if run.run_id in self._asked or (run.created, run.run_id) > here:
-                continue
-            self._asked.add(run.run_id)
-            comment = f"run {self._run.run_id} of the same group takes its place"
-            note = Note(at=self._clock.now(), type="cancel.requested", by=user() or None, comment=comment)
-            with contextlib.suppress(NotFound, NotInThatState):  # it is over
-                self._store.request_cancel(run.run_id, note, now=self._clock.now())
-
     def _held(self) -> list[Run]:
-        found = []
-        for run_id in self._before:
-            with contextlib.suppress(NotFound):
-                found.append(self._store.get(run_id))
-        return found
+        return _held(self._store, self._before)
 
     def _told(self) -> RunQueued:
         held = tuple(
@@ -173,6 +161,65 @@ class Line:
         return GroupFull(
             group=self._group.name, limit=self._group.limit, held=held, by=self._before, run_id=self._run.run_id
         )
+
+
+def stand_back(store: Store, run: Run, lease: Lease, rule: Concurrency | None, clock: Clock) -> Result | None:
+    """Take the place of a run that a worker has taken, or give the run back, so that it waits in no slot.
+
+    None: it has its place, or is to be told by its `Line` that there is none. A run that is given back keeps its place
+    in line, and comes up again: when somebody calls it up, and after a while by itself, the later the more are before.
+    """
+    call_up = getattr(store, "call_up", None)
+    waits = rule is not None and rule.on_conflict in ("queue", "cancel_running")
+    if run.group is None or call_up is None or not waits or run.cancel_requested:
+        return None
+    before = store.enter(lease, within=_callers(store, run), now=clock.now())
+    if not before:
+        return None
+    if rule is not None and rule.on_conflict == "cancel_running" and not store.journal(run.run_id):
+        _make_room(store, run, before, set(), clock)
+    now = clock.now()
+    wake_at = now + min(_SOON * max(len(before) - run.group.limit + 1, 1), _LATEST)
+    said = Note(at=now, type="run.queued", data=encode({"group": run.group.name, "before": [*before[:_NAMED]]}))
+    change = Change(
+        now=now,
+        notes=() if run.queued else (said,),
+        status=Status.WAITING if run.status is Status.WAITING else Status.SLEEPING,
+        wake_at=wake_at,
+        queued=True,
+        release=True,
+    )
+    store.commit(lease, change)
+    return Result(run_id=run.run_id, status="queued", exit_status=EXIT["sleeping"], wake_at=wake_at)
+
+
+def call_up(store: Store, group: Group | None, clock: Clock) -> None:
+    """A run of the group has ended or stands still: whoever is next need not wait until it asks again."""
+    if group is not None and (found := getattr(store, "call_up", None)) is not None:
+        with contextlib.suppress(TramaiError):  # then it asks by itself
+            found(group.name, now=clock.now())
+
+
+def _make_room(store: Store, run: Run, before: Collection[str], asked: set[str], clock: Clock) -> None:
+    """Ask the oldest to end: as many as stand in the way of this one, which is newer."""
+    assert run.group is not None
+    here = run.created, run.run_id
+    for other in _held(store, before)[: len(before) - run.group.limit + 1]:
+        if other.run_id in asked or (other.created, other.run_id) > here:
+            continue
+        asked.add(other.run_id)
+        comment = f"run {run.run_id} of the same group takes its place"
+        note = Note(at=clock.now(), type="cancel.requested", by=user() or None, comment=comment)
+        with contextlib.suppress(NotFound, NotInThatState):  # it is over
+            store.request_cancel(other.run_id, note, now=clock.now())
+
+
+def _held(store: Store, before: Collection[str]) -> list[Run]:
+    found = []
+    for run_id in before:
+        with contextlib.suppress(NotFound):
+            found.append(store.get(run_id))
+    return found
 
 
 def _callers(store: Store, run: Run) -> tuple[str, ...]:

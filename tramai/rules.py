@@ -19,7 +19,9 @@ from .duration import LONGEST
 from .errors import CheckpointConflict, LeaseHeld, LeaseLost, NotInThatState, UsageError
 from .store import Change, Holder, Lease, Mark, NewRun, Record, Run, Status
 
-_SET_IF_GIVEN = ("status", "step", "outputs", "finished", "step_executions", "tokens", "cost_usd", "retry_base")
+_SET_IF_GIVEN = (
+    *("status", "step", "outputs", "finished", "step_executions", "tokens", "cost_usd", "retry_base", "queued"),
+)
 
 
 class Moving(Protocol):
@@ -138,7 +140,7 @@ def claimed(run: Run, *, owner: str, holder: Holder, ttl: float, now: float) -> 
 def going_on(run: Run) -> Run:
     """The header of a run that somebody who has its lease begins to carry out."""
     count = run.claims_without_progress + 1
-    return replace(run, status=Status.RUNNING, claims_without_progress=count, finished=None)
+    return replace(run, status=Status.RUNNING, claims_without_progress=count, finished=None, queued=False)
 
 
 def renewed(stored: Lease | None, given: Lease, *, ttl: float, now: float) -> Lease:

@@ -220,7 +220,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     rerun_of: str | None = None
     """The run whose inputs, and perhaps first results, this one was started with."""
     group: Group | None = None
-    """Whoever has the lease carries it out only with a place in this group: see `Store.enter`."""
+    """It is carried out only with a place in this group: see `Store.enter`. `queued`: in line, though nobody has it."""
+    queued: bool = False
     format: int = 1
 
     def stale(self, now: float) -> bool:
@@ -245,6 +246,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int | None = None
     cost_usd: float | None = None
     retry_base: int | None = None
+    queued: bool | None = None
     definition: Definition | None = None
     """Set by `resume --accept-changes`: the digest the run goes on with."""
     release: bool = False
@@ -290,9 +292,8 @@ class Store(Protocol):
 
         Nobody (an empty answer): the run has its place and is running: revision+1, `claims_without_progress`+1. It
         keeps it as long as it is running under an active lease, so that a dead holder's place is free at once.
-        Otherwise nothing of the run changes, and it stands in line as long as its lease is active: ask again. Those
-        who have a place come first, then all who stand in line and were created earlier; with as many as the limit
-        allows there is no place. All of this is one atomic step, also among runs of different workflows and processes.
+        Otherwise nothing changes: it stands in line as long as its lease is active. Those with a place come first, then
+        the older ones in line, `queued` ones too; at the limit there is no place. It is one step, whoever else asks.
 
         `within` are the runs that have called this one: it needs no place where one of them has it. A run without a
         group, or that is running already, has nobody before it and nothing changes. LeaseLost as for `commit`.

@@ -22,7 +22,7 @@ class Counted:
         self._steps: Counter[tuple[str, str]] = Counter()
         # By one clock as far as that goes: the store gave the lease when it was asked.
         start = order.lease.acquired + self._began - order.sent
-        self._waited = max(start - order.run.created, 0.0) if order.lease.fence == 1 else None
+        self._waited = max(start - order.run.created, 0.0) if order.lease.fence == 1 or order.run.queued else None
 
     def __call__(self, event: Event) -> None:
         """See one event."""

@@ -129,6 +129,8 @@ class Watch:
             return
         workflow = self._workflows(carried.workflow)
         self.finished.add(workflow, report.status or "")
+        if report.status == "queued":
+            return  # it only asked for its place
         self.duration.observe(carried.seconds, workflow)
         if carried.waited is not None:
             self.waited.observe(carried.waited, carried.queue)

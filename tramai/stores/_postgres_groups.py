@@ -6,11 +6,12 @@ the same time one finds nothing to write, and decides anew; no lock is ever held
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import places
-from ..errors import CheckpointCorrupt
+from ..errors import CheckpointConflict, CheckpointCorrupt, NotFound
 from ..store import Change, Lease, Run
 from . import _postgres_rows as columns
 from ._postgres_connection import Db
@@ -27,6 +28,7 @@ class Groups(Whole):
 
         def _header_or_lost(self, db: Db, lease: Lease) -> Header: ...
         def _remember(self, header: Header) -> None: ...
+        def _operate(self, run_id: str, judge: Any, change: Change, kept: dict[str, bytes]) -> Run: ...
 
     def enter(self, lease: Lease, *, within: Collection[str] = (), now: float) -> tuple[str, ...]:
         """Take a place in the group of the run; see `Store.enter`. Who asks again finds that it was done."""
@@ -55,6 +57,24 @@ class Groups(Whole):
 
         return self._pool.call(attempt)
 
+    def call_up(self, group: str, *, now: float) -> None:
+        """Wake who is next in line; see `Lines.call_up`."""
+
+        def look(db: Db, doubt: bool) -> tuple[str, ...]:
+            found = db.rows(self._sql.group, (columns.name(group),))
+            headers = list(self._headers(db, found[0][1] if found else ()))
+            return places.next_up([header.run for header in headers], group, headers[0].now) if headers else ()
+
+        def judge(header: Header) -> Run:
+            after = places.called_up(header.run, header.now)
+            if after is header.run:
+                raise CheckpointConflict  # somebody has it, or it is up already
+            return after
+
+        for run_id in self._pool.call(look):
+            with contextlib.suppress(NotFound, CheckpointCorrupt, CheckpointConflict):
+                self._operate(run_id, judge, Change(now=now), {})
+
     def _entered(self, db: Db, header: Header, run: Run, change: dict[str, Any]) -> bool:
         write = Write.of_settlement(header, run, Change(now=header.now), {}).entering(change)
         done = bool(db.rows(self._sql.write(*write.parts), write.values))
@@ -63,16 +83,14 @@ class Groups(Whole):
         return done
 
     def _others(self, db: Db, run: Run, names: Sequence[str]) -> list[Run]:
+        """Those listed, the run itself left out."""
+        return [header.run for header in self._headers(db, names) if header.run.run_id != run.run_id]
+
+    def _headers(self, db: Db, names: Sequence[str]) -> Iterator[Header]:
         """The headers of those listed; a run that is gone or damaged has no place."""
-        found = []
         for row in db.rows(self._sql.get_all, (list(names),)) if names else ():
-            try:
-                other = columns.header_of(row).run
-            except CheckpointCorrupt:
-                continue
-            if other.run_id != run.run_id:
-                found.append(other)
-        return found
+            with contextlib.suppress(CheckpointCorrupt):
+                yield columns.header_of(row)
 
 
 def _listing(name: str, revision: int, listed: Collection[str]) -> dict[str, Any]:

@@ -73,6 +73,7 @@ class Moving(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: int = 0
     cost_usd: float = 0.0
     retry_base: int = 0
+    queued: bool = False
 
 
 class Head(msgspec.Struct, frozen=True):

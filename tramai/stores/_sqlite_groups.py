@@ -33,7 +33,7 @@ class Groups(Whole):
             group = run.group.name
             found = execute("SELECT run_id FROM place WHERE name=?", (group,)).fetchall()
             listed = [columns.unbound(row)[0] for row in found]
-            turn = places.turn(run, listed, self._others(run, listed), within=within, now=now)
+            turn = places.turn(run, listed, self._others(run.run_id, listed), within=within, now=now)
             for run_id in set(listed).difference(turn.listed or listed):
                 execute("DELETE FROM place WHERE name=? AND run_id=?", (group, run_id))
             for run_id in set(turn.listed or ()).difference(listed):
@@ -42,10 +42,23 @@ class Groups(Whole):
                 self._rewrite(turn.run, head)
             return turn.before
 
-    def _others(self, run: Run, listed: list[str]) -> Iterator[Run]:
+    def call_up(self, group: str, *, now: float) -> None:
+        """Wake who is next in line; see `Lines.call_up`."""
+        from .. import places
+
+        with self._connection as execute:
+            found = execute("SELECT run_id FROM place WHERE name=?", (group,)).fetchall()
+            others = self._others("", [columns.unbound(row)[0] for row in found])
+            for run_id in places.next_up(others, group, now):
+                run, head = self._header(run_id)
+                after = places.called_up(run, now)
+                if after is not run:
+                    self._rewrite(after, head)
+
+    def _others(self, itself: str, listed: list[str]) -> Iterator[Run]:
         """The headers of those listed; a run that is gone or damaged has no place."""
         for run_id in listed:
-            if run_id == run.run_id:
+            if run_id == itself:
                 continue
             try:
                 yield self._header(run_id)[0]

@@ -88,6 +88,15 @@ class Memory(Pool, Timetable):
             kept.run = turn.run or run
             return turn.before
 
+    def call_up(self, group: str, *, now: float) -> None:
+        """Wake who is next in line; see `Lines.call_up`."""
+        with self._lock:
+            listed = [self._runs[run_id] for run_id in self._groups.get(group, ()) if run_id in self._runs]
+            next_up = places.next_up([kept.run for kept in listed], group, now)
+            for kept in listed:
+                if kept.run.run_id in next_up:
+                    kept.run = places.called_up(kept.run, now)
+
     def renew(self, lease: Lease, *, ttl: float, now: float) -> Lease:
         """Extend the lease from now; see `Store.renew`."""
         rules.check_ttl(ttl)

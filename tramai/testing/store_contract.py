@@ -14,7 +14,7 @@
 
 The suite reads as the specification; its parts are `_store_creating`, `_store_leases`, `_store_journal`,
 `_store_groups`, `_store_operators`, `_store_pages`, `_store_races`, `_store_processes`, `_store_walk`,
-`_store_whole`, `_store_retention`, `_store_pool` and `_store_timetable`. Those four are about
+`_store_whole`, `_store_retention`, `_store_pool`, `_store_lines` and `_store_timetable`. Those five are about
 `tramai.portable.Portable`, `tramai.pool.Pool` and `tramai.timetable.Timetable`, and skipped for a store without them.
 """
 
@@ -26,7 +26,7 @@ import pytest
 
 _PARTS = (
     *("creating", "leases", "journal", "groups", "operators", "pages", "races", "processes", "walk"),
-    *("whole", "retention", "pool", "timetable"),
+    *("whole", "retention", "pool", "lines", "timetable"),
 )
 pytest.register_assert_rewrite(*(f"{__package__}._store_{part}" for part in _PARTS))
 
@@ -35,6 +35,7 @@ from ._store_given import Opener
 from ._store_groups import Groups
 from ._store_journal import Journal
 from ._store_leases import Leases
+from ._store_lines import Lines
 from ._store_operators import Operators
 from ._store_pages import Pages
 from ._store_pool import Workers
@@ -49,6 +50,19 @@ __all__ = ["Opener", "StoreContract"]
 
 
 class StoreContract(
-    Creating, Leases, Journal, Groups, Operators, Pages, Races, Processes, Walk, Whole, Retention, Workers, Schedules
+    Creating,
+    Leases,
+    Journal,
+    Groups,
+    Operators,
+    Pages,
+    Races,
+    Processes,
+    Walk,
+    Whole,
+    Retention,
+    Workers,
+    Lines,
+    Schedules,
 ):
     """Everything a store promises. Override `make_store`, and `opener` if processes can share the store."""
