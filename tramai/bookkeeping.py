@@ -12,6 +12,7 @@ from .audience import Audience
 from .caps import Caps
 from .clock import Clock
 from .codec import Json, decode, encode, sha256
+from .event import StepProgress
 from .expression import Missing
 from .interrupt import Interrupt
 from .journal import Journal, log_name
@@ -88,6 +89,12 @@ class Bookkeeper:
             return  # the walk comes by again
         self._opened[path] = self.clock.now()
         self.audience.started(node, path, 1, self._opened[path])
+
+    def progress(self, node: Node, path: str, done: int, total: int, failed: int) -> None:
+        """Tell how far a fan-out has come."""
+        if self.audience.observers:
+            told = StepProgress(path=path, id=node.id, verb=node.verb, done=done, total=total, failed=failed)
+            self.audience.tell(told)
 
     async def closed(self, node: Node, path: str, output: Json, saves: Mapping[str, Json]) -> View:
         """Record the end of a control step."""

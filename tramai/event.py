@@ -111,6 +111,17 @@ class StepOutput(Event, frozen=True, kw_only=True, tag="step.output"):
     text: str
 
 
+class StepProgress(Event, frozen=True, kw_only=True, tag="step.progress"):
+    """One more item of a `foreach` or a `parallel` is over, for live display; never in the JSON stream."""
+
+    path: str
+    id: str
+    verb: str
+    done: int
+    total: int
+    failed: int
+
+
 class CalledEvent(Event, frozen=True, kw_only=True, tag="called"):
     """What the run that the step at `path` has called told, for live display; never part of the JSON stream.
 

@@ -77,6 +77,10 @@ class Host(Protocol):
         """
         ...
 
+    def progress(self, node: Node, path: str, done: int, total: int, failed: int) -> None:
+        """So many of the jobs of a control step are over."""
+        ...
+
     async def within(self, seconds: float, work: Awaitable[Any], allowed: str) -> Any:
         """Await with a limit, `allowed` says it for people; StepError of type `timeout` when it passes."""
         ...

@@ -63,9 +63,25 @@ class BlockWalk:
     async def fan_out(
         self, jobs: Sequence[Job], *, window: int, fail_fast: bool, collect: bool, in_order: bool = False
     ) -> tuple[list[dict[str, Json]], int]:
-        def start(job: Job) -> Callable[[], Awaitable[dict[str, Json]]]:
-            return lambda: self.block(job.block, key=job.key, names=job.names, visible=False)
+        over = {"done": 0, "failed": 0}
 
+        def count(*names: str) -> None:
+            over.update({name: over[name] + 1 for name in names})
+            self._host.progress(self._node, self.path, over["done"], len(jobs), over["failed"])
+
+        async def carry(job: Job) -> dict[str, Json]:
+            try:
+                outputs = await self.block(job.block, key=job.key, names=job.names, visible=False)
+            except StepFailed:
+                count("done", "failed")
+                raise
+            count("done")
+            return outputs
+
+        def start(job: Job) -> Callable[[], Awaitable[dict[str, Json]]]:
+            return lambda: carry(job)
+
+        count()
         starts = [start(job) for job in jobs]
         ended = await self._host.gather(starts, window=window, fail_fast=fail_fast, in_order=in_order)
         for end in ended:

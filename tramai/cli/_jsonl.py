@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from ..event import CalledEvent, Event, RunFinished, StepOutput
+from ..event import CalledEvent, Event, RunFinished, StepOutput, StepProgress
 from ._encode import event_line
 from ._terminal import Terminal
 
 
 class Lines:
-    """Writes every event but the children's output and what called runs do, numbered from 1."""
+    """Writes every event but the children's output, counts of items and what called runs do, numbered from 1."""
 
     def __init__(self, terminal: Terminal, final: Callable[[RunFinished], RunFinished]) -> None:
         self._terminal = terminal
@@ -21,7 +21,7 @@ class Lines:
 
     def __call__(self, event: Event) -> None:
         """Write one line."""
-        if isinstance(event, StepOutput | CalledEvent):
+        if isinstance(event, StepOutput | StepProgress | CalledEvent):
             return
         if isinstance(event, RunFinished):
             event = self._final(event)

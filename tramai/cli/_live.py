@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ..event import (
     CalledEvent,
@@ -19,24 +18,28 @@ from ..event import (
     StepRetrying,
     StepStarted,
 )
-from ._clockface import took
-from ._glyphs import glyph
+from ._region import Region
 from ._rows import Rows
 from ._tally import Tally
-from ._terminal import Terminal, fit, pad, safe
+from ._terminal import Terminal
 
-MOST = 12
-"""Lines that may be redrawn."""
+TICK = 0.1
+"""Seconds between two drawings. A step that is over sooner is never drawn as running."""
+ASLEEP = 1.5
+"""Seconds without a tick after which the process was stopped (Ctrl-Z), and others have written."""
 LONGEST = 4096
 """Characters of a line that has not ended."""
+FANS = 4
+"""Fan-outs that are shown above what runs in them."""
 
 
 class Live:
-    """A region at the bottom of the terminal. Rich is imported when the first step starts, never earlier."""
+    """A view with a region at the bottom of the terminal, drawn by a thread of its own."""
 
     def __init__(self, terminal: Terminal, names: Sequence[str], *, verbose: bool = False) -> None:
         self._terminal = terminal
         self._rows = Rows(terminal, names, verbose=verbose)
+        self._region = Region(terminal)
         self._verbose = verbose
         self._tally = Tally()
         self._last: dict[str, str] = {}
@@ -44,18 +47,28 @@ class Live:
         """Lines that have not ended, by step and stream."""
         self._telling: set[str] = set()
         """Steps of whose lines the end is shown, where they grow."""
-        # Never held while something is printed: rich's refresh thread holds its own lock when it asks for the region.
         self._lock = threading.Lock()
-        self._live: Any = None
+        self._over = threading.Event()
+        self._pulse: threading.Thread | None = None
+        self._announced: str | None = None
 
     def __call__(self, event: Event) -> None:
         """Take one event in; print the line that stays, if it leaves one."""
         with self._lock:
             lines = self._lines(event)
-        if isinstance(event, StepStarted) and self._live is None:
-            self._open()
-        for line in lines:
-            self._print(line)
+            if isinstance(event, StepStarted) and self._pulse is None:
+                self._over.clear()
+                self._pulse = threading.Thread(target=self._beat, name="tramai-progress", daemon=True)
+                self._pulse.start()
+            if lines:
+                self._draw(lines)
+
+    def announce(self, text: str) -> bool:
+        """Print a line soon, without waiting for anything: for signal handlers. False where nobody would print it."""
+        if self._pulse is None:
+            return False
+        self._announced = text
+        return True
 
     def pause(self) -> None:
         """Take the region away; it comes back when a step starts."""
@@ -63,19 +76,43 @@ class Live:
 
     def close(self) -> None:
         """Take the region away; the lines above stay."""
-        live, self._live = self._live, None
-        if live is not None:
-            live.stop()
+        self._over.set()
+        pulse, self._pulse = self._pulse, None
+        if pulse is not None:
+            pulse.join()
+        with self._lock:
+            self._region.draw((), self._said())
+
+    def _beat(self) -> None:
+        before = time.monotonic()
+        while not self._over.wait(TICK):
+            with self._lock:
+                now = time.monotonic()
+                if now - before > ASLEEP:
+                    self._region.lose()
+                before = now
+                self._draw(self._said())
+
+    def _draw(self, above: Sequence[str]) -> None:
+        columns, lines = self._region.room()
+        # Before the first tick there is nothing to wipe away, and a quick step leaves its one line alone.
+        shown = list(self._shown(columns, lines)) if self._pulse is not None and lines else []
+        self._region.draw(shown, above)
+
+    def _said(self) -> list[str]:
+        said, self._announced = self._announced, None
+        return [said] if said else []
 
     def _lines(self, event: Event) -> list[str]:
         if isinstance(event, StepOutput):
             return self._heard(event)
         if isinstance(event, CalledEvent):
             return self._inside(event)
+        counted = self._tally.counts.get(event.path) if isinstance(event, StepFinished) else None
         self._tally(event)
         if isinstance(event, StepFinished):
             rest = self._rest(event.path)
-            return [*rest, self._rows.finished(event)] if self._stays(event) else rest
+            return [*rest, self._rows.finished(event, counted)] if self._stays(event) else rest
         if isinstance(event, GateAsked):
             return [self._rows.asked(event)]
         if isinstance(event, StepRetrying):
@@ -129,58 +166,18 @@ class Live:
             return [self._rows.finished(inner)]
         return [self._rows.retrying(inner)] if isinstance(inner, StepRetrying) else []
 
-    def _open(self) -> None:
-        from rich.console import Console
-        from rich.live import Live as Region
-
-        terminal = self._terminal
-        console = Console(
-            file=terminal.stream,
-            force_terminal=True,
-            no_color=not terminal.coloured,
-            width=terminal.width,
-            markup=False,
-            highlight=False,
-            emoji=False,
-            legacy_windows=False,
-        )
-        self._live = Region(
-            get_renderable=self._region,
-            console=console,
-            refresh_per_second=8,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._live.start()
-
-    def _print(self, line: str) -> None:
-        live = self._live
-        if live is None:
-            self._terminal.line(line)
-            return
-        from rich.text import Text
-
-        live.console.print(Text.from_ansi(line), soft_wrap=True)
-
-    def _region(self) -> Any:
-        from rich.text import Text
-
-        with self._lock:
-            steps = self._tally.leaves()
-            shown = [self._running(step) for step in steps[: MOST - 1]]
-        if len(steps) >= MOST:
-            shown.append(f"    and {len(steps) - MOST + 1} more")
-        return Text("\n").join(Text.from_ansi(line) for line in shown)
-
-    def _running(self, step: StepStarted) -> str:
-        terminal = self._terminal
-        head = f"  {glyph(terminal, 'running')} {pad(safe(step.path), 12)}  {step.verb:<8} "
-        long = f"{took(max(time.time() - step.at, 0.0)):>6}"
-        used = 26 + max(len(step.path), 12)
-        room = max(terminal.width - used - 3, 0)
-        said = safe(self._last.get(step.path, ""))
-        if step.path in self._telling and len(said) > room:
-            said = terminal.ellipsis + said[len(said) - room + len(terminal.ellipsis) :]
-        said = fit(said, room, terminal.ellipsis)
-        return f"{head}{long}   {terminal.paint(said, 'dim')}".rstrip()
+    def _shown(self, columns: int, most: int) -> Iterator[str]:
+        """The lines of the region: fan-outs with how far they are, then what runs, the earliest first."""
+        now, counts = time.time(), self._tally.counts
+        fans = [step for path, step in self._tally.open.items() if path in counts][: min(FANS, most // 2)]
+        for step in fans:
+            yield self._rows.running("running", step, now - step.at, counts[step.path], columns, ends=False)
+        steps = self._tally.leaves()
+        room = most - len(fans)
+        shown = steps if len(steps) <= room else steps[: room - 1]
+        for step in shown:
+            state = "waiting" if step.path in self._tally.questions else "running"
+            said, ends = self._last.get(step.path, ""), step.path in self._telling
+            yield self._rows.running(state, step, now - step.at, said, columns, ends=ends)
+        if len(shown) < len(steps):
+            yield f"    and {len(steps) - len(shown)} more"

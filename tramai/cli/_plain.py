@@ -62,6 +62,7 @@ class Plain:
             return self._output(event)
         if isinstance(event, CalledEvent):
             return self._inside(event)
+        counted = self._tally.counts.get(event.path) if isinstance(event, StepFinished) else None
         self._tally(event)
         if isinstance(event, StepStarted):
             self._watch()
@@ -69,7 +70,7 @@ class Plain:
         if isinstance(event, StepFinished):
             if event.status == "replayed" and not self._verbose:
                 return []
-            return [*self._rest(event.path), self._rows.finished(event)]
+            return [*self._rest(event.path), self._rows.finished(event, counted)]
         if isinstance(event, GateAsked):
             return [self._rows.asked(event)]
         if isinstance(event, StepRetrying):

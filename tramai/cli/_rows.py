@@ -16,6 +16,7 @@ from ..event import (
     RunStarted,
     StepFinished,
     StepOutput,
+    StepProgress,
     StepRetrying,
     StepStarted,
 )
@@ -59,9 +60,9 @@ class Rows:
         which = f"attempt {event.attempt}" if event.attempt > 1 else ""
         return self._row("started", event.path, event.verb, "", which)
 
-    def finished(self, event: StepFinished) -> str:
-        """A step is over; a failed one says why."""
-        said = event.note or ""
+    def finished(self, event: StepFinished, counted: StepProgress | None = None) -> str:
+        """A step is over; a failed one says why, a fan-out how many items it had."""
+        said = event.note or ("" if counted is None else _sum(counted))
         if event.error is not None:
             said = str(event.error.get("message") or event.error.get("type") or "")
         long = took(event.duration) if event.status != "skipped" and event.status != "replayed" else ""
@@ -74,6 +75,28 @@ class Rows:
     def silent(self, event: StepStarted, seconds: float) -> str:
         """A step that has said nothing for a while."""
         return self._row("running", event.path, event.verb, took(seconds), "")
+
+    def running(
+        self, state: str, step: StepStarted, seconds: float, said: str | StepProgress, columns: int, *, ends: bool
+    ) -> str:
+        """A step at work, in a line that never breaks: its end says how long and what was heard last.
+
+        Here alone a path may lose its beginning: the line is gone soon, and the one that stays has all of it.
+        `ends`: of what was heard, the end is shown.
+        """
+        terminal = self.terminal
+        text = said if isinstance(said, str) else f"{said.done} of {_sum(said)}"
+        sign = glyph(terminal, state)
+        long, name = f"{took(max(seconds, 0.0)):>6}", safe(step.path)
+        left = columns - 3 - (1 if terminal.unicode else 2)
+        if cells(name) > left - len(long) - 1:
+            return f"  {sign} {_end(name, left - len(long) - 1, terminal.ellipsis)} {long}"
+        head = f"{pad(name, self._width)}  {step.verb:<8} {long}"
+        if cells(head) > left:
+            return f"  {sign} {name} {long}"
+        room = left - cells(head) - 3
+        text = _end(safe(text), room, terminal.ellipsis) if ends else fit(safe(text), room, terminal.ellipsis)
+        return f"  {sign} {head}   {terminal.paint(text, 'dim')}".rstrip() if room > 0 and text else f"  {sign} {head}"
 
     def asked(self, event: GateAsked) -> str:
         """A gate waits for people."""
@@ -118,3 +141,21 @@ class Rows:
         if words and said:
             words[-1] = fit(words[-1], max(room, 16), self.terminal.ellipsis)
         return f"  {sign} {name}  {verb:<8} {long:>6}   {(': ' if state == 'failed' else ' ').join(words)}".rstrip()
+
+
+def _sum(event: StepProgress) -> str:
+    items = f"{event.total} item" if event.total == 1 else f"{event.total} items"
+    return f"{items}, {event.failed} failed" if event.failed else items
+
+
+def _end(text: str, room: int, ellipsis: str) -> str:
+    """The end of a text that is too long for its room."""
+    if cells(text) <= room:
+        return text
+    kept, left = "", room - len(ellipsis)
+    for character in reversed(text):
+        left -= cells(character)
+        if left < 0:
+            break
+        kept = character + kept
+    return (ellipsis + kept)[: max(room, 0)] if room < len(ellipsis) else ellipsis + kept

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 from ..interrupt import Interrupt
 
+STOPPING = "stopping: the step is ended and the run saved; once more kills it at once"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -19,6 +21,8 @@ class Signals:
         self.interrupt = Interrupt()
         self.hurry = Interrupt()
         self.number: int | None = None
+        self.announce: Callable[[str], bool] | None = None
+        """Prints a line where a view draws on the terminal, and says whether it will; called in the handler."""
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
@@ -42,8 +46,8 @@ class Signals:
     def _arrived(self, number: int, _: FrameType | None) -> None:
         if self.number is None:
             self.number = number
-            # Written past Python's buffers: the signal may have arrived in the middle of a write to them.
-            _tell(b"\nstopping: the running step is ended and the run saved; once more kills it at once\n", number)
+            if number == signal.SIGINT and (self.announce is None or not self.announce(STOPPING)):
+                _tell(f"\n{STOPPING}\n".encode("ascii"))
             self.interrupt.set("signal")
         elif not self.hurry.is_set:
             self.hurry.set("signal")
@@ -51,8 +55,9 @@ class Signals:
             os._exit(self.exit_status)
 
 
-def _tell(text: bytes, number: int) -> None:
-    if number != signal.SIGINT or not os.isatty(2):
+def _tell(text: bytes) -> None:
+    """Write past Python's buffers: the signal may have arrived in the middle of a write to them."""
+    if not os.isatty(2):
         return
     try:
         os.write(2, text)

@@ -189,6 +189,7 @@ def _carry(
         watching += _until(request, signals)
         final = _Final(request, signals)
         views = render.choose(session, _names(plan), final)
+        signals.announce = next((view.announce for view in views if hasattr(view, "announce")), None)
         options = options_of(session, request, signals)
         reporter = _ci.reporter(session, plan)
         if reporter is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..event import Event, GateAsked, GateDecided, RunFinished, RunStarted, StepFinished, StepStarted
+from ..event import Event, GateAsked, GateDecided, RunFinished, RunStarted, StepFinished, StepProgress, StepStarted
 from ..paths import step_id
 
 DONE = ("succeeded", "skipped", "recovered", "replayed")
@@ -24,6 +24,8 @@ class Tally:
         self.open: dict[str, StepStarted] = {}
         self.questions: dict[str, GateAsked] = {}
         """What gates wait with, by their paths."""
+        self.counts: dict[str, StepProgress] = {}
+        """How far open fan-outs have come."""
 
     def __call__(self, event: Event) -> None:
         """See one event."""
@@ -31,6 +33,8 @@ class Tally:
             self.open[event.path] = event
         elif isinstance(event, StepFinished):
             self._ended(event)
+        elif isinstance(event, StepProgress):
+            self.counts[event.path] = event
         elif isinstance(event, GateAsked):
             self.questions[event.path] = event
         elif isinstance(event, GateDecided):
@@ -42,6 +46,7 @@ class Tally:
 
     def _ended(self, event: StepFinished) -> None:
         self.open.pop(event.path, None)
+        self.counts.pop(event.path, None)
         self.questions.pop(event.path, None)
         if event.status == "failed":
             self.failed[event.path] = event
@@ -52,9 +57,5 @@ class Tally:
 
     def leaves(self) -> list[StepStarted]:
         """The open steps that hold no other open step."""
-        paths = tuple(self.open)
-        return [
-            step
-            for path, step in self.open.items()
-            if not any(other.startswith((f"{path}.", f"{path}[")) for other in paths)
-        ]
+        holding = {path[:at] for path in self.open for at, character in enumerate(path) if character in ".["}
+        return [step for path, step in self.open.items() if path not in holding]

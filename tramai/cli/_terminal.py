@@ -48,8 +48,8 @@ def cells(text: str) -> int:
 
     width = 0
     for character in text:
-        if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-            continue
+        if unicodedata.category(character) in ("Mn", "Me", "Cf") and character != "\ufe0f":
+            continue  # but the sign that makes a picture of a character also makes it wide
         width += 2 if unicodedata.east_asian_width(character) in "WF" else 1
     return width
 
@@ -90,7 +90,12 @@ class Terminal:
         """Whether lines can be redrawn at all."""
         self.lively = self.redraws and not env.get("CI")
         """Whether they should be, when nobody says."""
-        self.width = _columns(stream, env) if self.tty else 120
+        self._env = env
+
+    @property
+    def width(self) -> int:
+        """Columns of a line; it may change while we look."""
+        return _columns(self.stream, self._env) if self.tty else 120
 
     @property
     def ellipsis(self) -> str:
