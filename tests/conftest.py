@@ -26,7 +26,7 @@ if folder := roomy_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
 
 _SWEEPS = re.compile(
-    r"tests/(faults|crash)/|tests/chaos/test_chaos|tests/test_(flushes|many_\w+|\w+_faults|without_proc)\.py|"
+    r"tests/(faults|crash)/|tests/chaos/test_(chaos|sleepers)|tests/test_(flushes|many_\w+|\w+_faults|without_proc)\.py|"
     r"_processes_|_twenty_resumes_|_random_walk_"
 )
 """Kills, faults and races of processes at many points: minutes of them, that few changes can have a bearing on."""
