@@ -49,13 +49,16 @@ def owned_run(run_id: str = "owned-run") -> str:
     return run_id
 
 
-def claimed(store: object, run_id: str, holder: Holder | None = None) -> Lease:
+def claimed(store: object, run_id: str, holder: Holder | None = None, start_key: str | None = None) -> Lease:
     from tramai import plan, workflow
     from tramai.store import Store
 
     made: Store = store  # type: ignore[assignment]
     definition: Definition = plan.of(workflow.load(write("owned.yaml", HELLO))).definition()
-    new = NewRun(run_id=run_id, definition=definition, inputs='{"who":"x"}', cwd=os.getcwd(), created=time.time())
+    new = NewRun(
+        run_id=run_id, definition=definition, inputs='{"who":"x"}', cwd=os.getcwd(), created=time.time(),
+        start_key=start_key,
+    )  # fmt: skip
     _, lease = made.create(new, owner="them", holder=holder or Holder.here(), ttl=60.0, now=time.time())
     assert lease is not None
     return lease
