@@ -67,6 +67,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 1
     running: int = 0
     every: float = 10.0
+    pool: str = ""
+    """A name for several workers that are drained together; it says nothing of what they take."""
     age: float = 0.0
     draining: bool = False
 

@@ -102,6 +102,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     drain: float = 30.0
     poll: float = 1.0
     most_claims: int = pool.MOST_CLAIMS
+    pool: str = ""
     once: bool = False
     max_runs: int | None = None
 
@@ -219,6 +220,7 @@ class Worker:
             concurrency=plan.concurrency,
             running=len(self._busy),
             every=min(BEAT, plan.poll * 5),
+            pool=plan.pool,
         )
         self._beaten = now
         if self._guarded(lambda: self._store.beat(row, now=self._clock.now())):

@@ -233,3 +233,26 @@ def test_a_worker_can_be_asked_to_end_from_elsewhere(start: Start) -> None:
     told = lines(worker)
     assert (worker.returncode, of(told, "draining")[0]["reason"], of(told, "took")) == (0, "asked", [])
     assert text_of("worker", "list").strip() in ("", "no worker")
+
+
+def test_the_workers_of_a_pool_are_asked_together(start: Start) -> None:
+    blue = [start(*WORKER, "--pool", "blue") for _ in range(2)]
+    green = start(*WORKER, "--pool", "green")
+    assert eventually(lambda: len(call("worker", "list").last["workers"]) == 3, within=LONG)
+    assert sorted(one["pool"] for one in call("worker", "list").last["workers"]) == ["blue", "blue", "green"]
+    assert "green" in text_of("worker", "list")
+    assert call("worker", "drain", "--pool", "red").status == 4
+    assert len(call("worker", "drain", "--pool", "blue").last["workers"]) == 2
+    for worker in blue:
+        assert of(lines(worker), "draining")[0]["reason"] == "asked"
+    assert green.poll() is None
+    assert call("worker", "drain", "--all").status == 0
+    lines(green)
+    assert call("worker", "drain", "--all").status == 4
+
+
+def test_who_drains_says_whom(start: Start) -> None:
+    for arguments in ((), ("x", "--all"), ("--pool", "a", "--all")):
+        refused = call("worker", "drain", *arguments)
+        assert (refused.status, refused.error["code"]) == (2, "TRM701")
+    assert call("worker", "--once", "--pool", "no name").status == 2

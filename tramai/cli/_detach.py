@@ -39,14 +39,14 @@ def detached(session: Session, request: Request, *, detach: bool, queue: str | N
     return 0
 
 
-def named(queue: str | None) -> str:
-    """The name of a queue; UsageError when it cannot be one."""
+def named(queue: str | None, flag: str = "--queue") -> str:
+    """The name of a queue, or of a pool; UsageError when it cannot be one."""
     from ..errors import UsageError
     from ..pool import QUEUE as DEFAULT
 
     if queue is None:
         return DEFAULT
     if QUEUE.fullmatch(queue) is None:
-        what = f"--queue: {queue!r} is no name: up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"
+        what = f"{flag}: {queue!r} is no name: up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"
         raise UsageError(what=what)
     return queue

@@ -25,6 +25,7 @@ def serve(
     concurrency: int,
     queues: tuple[str, ...],
     labels: tuple[str, ...],
+    pool: str | None,
     drain: str,
     poll: str,
     max_claims: int,
@@ -58,6 +59,7 @@ def serve(
         drain=seconds("--drain-timeout", drain),
         poll=pause,
         most_claims=max_claims,
+        pool=named(pool, "--pool") if pool is not None else "",
         once=once,
         max_runs=max_runs,
     )
@@ -101,34 +103,49 @@ def show_all(session: Session) -> int:
     if not found:
         session.note("no worker")
         return 0
-    rows = [("WORKER", "STATE", "RUNS", "QUEUES", "LABELS", "HEARD OF")]
+    rows = [("WORKER", "STATE", "RUNS", "QUEUES", "LABELS", "POOL", "HEARD OF")]
     for one in found:
         runs = f"{one.running} of {one.concurrency}"
-        rows.append((one.id, one.state, runs, ",".join(one.queues), ",".join(one.labels), f"{one.age:.0f}s ago"))
+        takes = ",".join(one.queues), ",".join(one.labels)
+        rows.append((one.id, one.state, runs, *takes, one.pool, f"{one.age:.0f}s ago"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         session.out.line(safe("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()))
     return 0
 
 
-def ask_to_drain(session: Session, name: str) -> int:
-    """Ask one worker to end; the exit status."""
+def ask_to_drain(session: Session, name: str | None, *, pool: str | None, everybody: bool) -> int:
+    """Ask one worker to end, those of a pool, or all; the exit status."""
     from ..errors import NotFound, UsageError
     from ..pool import pooled
 
-    fitting = [one for one in _workers(session) if one.id == name] or [
-        one for one in _workers(session) if one.id.endswith(name)
-    ]
-    if not fitting:
-        raise NotFound(kind="worker", name=name, hint="tramai worker list")
-    if len(fitting) > 1:
-        raise UsageError(what=f"several workers end with {name!r}: " + ", ".join(one.id for one in fitting))
-    asked = pooled(session.store()).drain(fitting[0].id, now=time.time())
+    if (name is not None) + (pool is not None) + everybody != 1:
+        raise UsageError(what="name a WORKER, or a --pool, or --all", hint="tramai worker list")
+    asked: list[Worker] = []
+    store = pooled(session.store())
+    for one in _fitting(_workers(session), name, pool):
+        with contextlib.suppress(NotFound):  # it has ended by itself meanwhile
+            asked.append(store.drain(one.id, now=time.time()))
+    if not asked:
+        missing = name or (f"of the pool {pool}" if pool is not None else "at all")
+        raise NotFound(kind="worker", name=missing, hint="tramai worker list")
     if session.json:
-        session.emit(Draining(worker=_view(asked)))
-    else:
-        session.note(f"{safe(asked.id)} was asked to end")
+        session.emit(Draining(worker=_view(asked[0]), workers=[_view(one) for one in asked]))
+    for one in asked:
+        session.note(f"{safe(one.id)} was asked to end")
     return 0
+
+
+def _fitting(workers: Sequence[Worker], name: str | None, pool: str | None) -> list[Worker]:
+    """Who is meant; UsageError where a single one is wanted and several fit."""
+    from ..errors import UsageError
+
+    if name is None:
+        return [one for one in workers if pool is None or one.pool == pool]
+    found = [one for one in workers if one.id == name] or [one for one in workers if one.id.endswith(name)]
+    if len(found) > 1:
+        raise UsageError(what=f"several workers end with {name!r}: " + ", ".join(one.id for one in found))
+    return found
 
 
 def _workers(session: Session) -> tuple[Worker, ...]:
@@ -149,6 +166,7 @@ def _view(one: Worker) -> WorkerView:
         concurrency=one.concurrency,
         queues=list(one.queues),
         labels=list(one.labels),
+        pool=one.pool or None,
     )
 
 

@@ -56,6 +56,7 @@ class WorkerView(Struct, frozen=True, kw_only=True):
     concurrency: int
     queues: list[str]
     labels: list[str]
+    pool: Annotated[str | None, Meta(description="the name it was started with, for `worker drain --pool`")] = None
 
 
 class Workers(Struct, frozen=True, kw_only=True):
@@ -66,10 +67,11 @@ class Workers(Struct, frozen=True, kw_only=True):
 
 
 class Draining(Struct, frozen=True, kw_only=True):
-    """`worker drain`: it was asked, and hears of it with its next beat."""
+    """`worker drain`: they were asked, and hear of it with their next beat. `worker` is the first of them."""
 
     schema: Literal["tramai.worker_draining/1"] = "tramai.worker_draining/1"
     worker: WorkerView
+    workers: list[WorkerView]
 
 
 DOCUMENTS = (WorkerLine, Workers, Draining)

@@ -29,6 +29,7 @@ Exit status: 0 ended as it was told to, 2 bad input, 7 store unusable.
     "--concurrency", metavar="N", type=click.IntRange(1, 500), default=4, help="Runs at a time.  [default: 4]"
 )
 @click.option("--queue", "queues", metavar="NAME", multiple=True, help="Take runs of this queue.  [default: default]")
+@click.option("--pool", metavar="NAME", help="A name for several workers, to drain them together.")
 @click.option("--label", "labels", metavar="LABEL", multiple=True, help="Take only runs that have one of these labels.")
 @click.option(
     "--lease",
@@ -88,10 +89,17 @@ def listed(session: Session) -> int:
     return show_all(session)
 
 
-@verb("drain", "tramai worker drain build7:4211-9f3c", summary="Ask a worker to end.")
-@click.argument("worker", metavar="WORKER")
-def drain(session: Session, worker: str) -> int:
-    """Ask a worker to take no more runs, finish those it has, and end.
+@verb(
+    "drain",
+    "tramai worker drain build7:4211-9f3c",
+    "tramai worker drain --pool blue",
+    summary="Ask workers to end.",
+)
+@click.argument("worker", metavar="WORKER", required=False)
+@click.option("--pool", metavar="NAME", help="All workers that were started with this --pool.")
+@click.option("--all", "everybody", is_flag=True, help="All workers of the store.")
+def drain(session: Session, worker: str | None, pool: str | None, everybody: bool) -> int:
+    """Ask a worker to take no more runs, finish those it has, and end; or several.
 
     WORKER is its id, or the end of it. It hears of it within a few seconds and does
     as it does at SIGTERM.
@@ -100,7 +108,7 @@ def drain(session: Session, worker: str) -> int:
     """
     from ._worker import ask_to_drain
 
-    return ask_to_drain(session, worker)
+    return ask_to_drain(session, worker, pool=pool, everybody=everybody)
 
 
 command = doer(
