@@ -98,7 +98,30 @@ def global_flags() -> list[click.Parameter]:
     ]
 
 
-class Command(click.Command):
+def _print_help(context: click.Context, _: click.Parameter, value: bool) -> None:
+    """By our own stream: click's knows nothing of full disks, and makes 1 of a reader that went away."""
+    if not value or context.resilient_parsing:
+        return
+    session = context.find_root().obj
+    if session is None:
+        click.echo(context.get_help())
+    else:
+        session.out.line(context.get_help())
+    context.exit()
+
+
+class Helped(click.Command):
+    """A command that prints its help by our own stream."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """The option with our callback."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _print_help
+        return option
+
+
+class Command(Helped):
     """A command with examples before everything else and the global flags after its own."""
 
     def __init__(self, *, examples: Sequence[str], **attributes: Any) -> None:
@@ -237,7 +260,7 @@ def _as_written(text: str) -> str:
     return "\n\n".join(f"\b\n{part}" for part in inspect.cleandoc(text).replace("\b\n", "").split("\n\n"))
 
 
-class Group(click.Group):
+class Group(Helped, click.Group):
     """All commands, listed from a table and loaded one at a time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -294,8 +317,8 @@ def _print_version(context: click.Context, _: click.Parameter, value: bool) -> N
     session = context.find_root().obj
     if session is not None and session.json:
         session.emit({"schema": "tramai.version/1", "version": __version__})
-    else:
-        click.echo(f"tramai {__version__}")
+    elif session is not None:
+        session.out.line(f"tramai {__version__}")
     context.exit()
 
 

@@ -77,9 +77,9 @@ def work(session: Session, **asked: Any) -> int:
     summary="List the workers of a store.",
 )
 def listed(session: Session) -> int:
-    """List the workers of a store: what each takes, how many runs it carries, when it was last heard of.
+    """List the workers of a store: what each takes, how many runs it carries.
 
-    A worker is stale when three of its beats are missing, lost after ten. A lost
+    The last column says when it was heard of. A worker is stale when three of its beats are missing, lost after ten. A lost
     one is forgotten after a day; what it carried is taken over by others.
 
     Exit status: 0 said, 2 the store has no workers, 7 store unusable.
@@ -101,8 +101,8 @@ def listed(session: Session) -> int:
 def drain(session: Session, worker: str | None, pool: str | None, everybody: bool) -> int:
     """Ask a worker to take no more runs, finish those it has, and end; or several.
 
-    WORKER is its id, or the end of it. It hears of it within a few seconds and does
-    as it does at SIGTERM.
+    WORKER is its id, or the end of it. It hears of it within a few seconds and
+    does as it does at SIGTERM.
 
     Exit status: 0 asked, 2 several workers fit, 4 no such worker, 7 store unusable.
     """
