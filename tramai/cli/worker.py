@@ -79,8 +79,9 @@ def work(session: Session, **asked: Any) -> int:
 def listed(session: Session) -> int:
     """List the workers of a store: what each takes, how many runs it carries.
 
-    The last column says when it was heard of. A worker is stale when three of its beats are missing, lost after ten. A lost
-    one is forgotten after a day; what it carried is taken over by others.
+    The last column says when it was heard of. A worker is stale when three of its
+    beats are missing, lost after ten. A lost one is forgotten after a day; what
+    it carried is taken over by others.
 
     Exit status: 0 said, 2 the store has no workers, 7 store unusable.
     """
@@ -104,7 +105,8 @@ def drain(session: Session, worker: str | None, pool: str | None, everybody: boo
     WORKER is its id, or the end of it. It hears of it within a few seconds and
     does as it does at SIGTERM.
 
-    Exit status: 0 asked, 2 several workers fit, 4 no such worker, 7 store unusable.
+    Exit status: 0 asked, 2 several workers fit, 4 no such worker, 7 store
+    unusable.
     """
     from ._worker import ask_to_drain
 
