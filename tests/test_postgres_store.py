@@ -698,7 +698,7 @@ def test_rows_without_a_run_and_damaged_texts_are_told(database: Database, store
 def test_a_store_says_how_it_is(database: Database, store: Postgres, clock: FakeClock) -> None:
     begin(store, clock)
     found = store.info()
-    assert (found.kind, found.url, found.format, found.runs) == ("postgres", store.url, 3, {"running": 1})
+    assert (found.kind, found.url, found.format, found.runs) == ("postgres", store.url, 4, {"running": 1})
     assert found.place == f"127.0.0.1:{database.server.port}/postgres {schema_of(store)}.tramai_*"
     assert found.size is not None
     assert found.size > 50_000

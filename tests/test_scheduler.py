@@ -437,6 +437,17 @@ def test_a_definition_that_is_gone_is_trouble_of_its_schedule_alone(store: Timet
     assert len(runs(store)) == 1
 
 
+def test_inputs_that_bind_no_more_are_trouble_of_their_schedule_alone(store: Timetable) -> None:
+    clock, told = clock_at("2026-11-30T05:30"), Told()
+    bad = apply(store, clock, text("bad"), "/flows/bad.yaml")
+    apply(store, clock, text("good"), "/flows/good.yaml")
+    assert store.enroll(replace(bad, inputs='{"night":1}'), after=bad.revision) is not None
+    clock.advance(1800)
+    made(store, clock, told).turn()
+    assert sorted(told.kinds) == ["fired", "trouble"]
+    assert next(about for kind, about in told if kind == "schedule.trouble")["code"] == "TRM702"
+
+
 def test_a_schedule_whose_row_is_damaged_is_told_and_the_others_fire(tmp_path: Path) -> None:
     import sqlite3
 

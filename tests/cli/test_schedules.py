@@ -274,3 +274,48 @@ def test_what_is_damaged_is_listed_and_found_by_a_check(tramai: Call) -> None:
     found = tramai("store", "check", "--json")
     assert found.exit_code == 1
     assert "nightly#1" in json.dumps(document(found)["faults"])
+
+
+def test_what_is_registered_is_counted_pruned_and_left_behind_by_a_move(tramai: Call) -> None:
+    write("nightly.yaml", flow(cron="30 * * * *"))
+    assert document(tramai("store", "info", "--json"))["schedules"] == 0
+    applied(tramai, "nightly.yaml")
+    assert document(tramai("store", "info", "--json"))["schedules"] == 1
+    assert "1 schedule registered" in tramai("store", "info").stdout
+    assert document(tramai("store", "info", "--store", "file:runs", "--json"))["schedules"] == 0
+    age(5 * 3600)
+    turn()
+    assert document(tramai("store", "prune", "--older-than", "2h", "--dry-run", "--json"))["ticks"] == 0
+    assert document(tramai("store", "prune", "--older-than", "2h", "--status", "failed", "--json"))["ticks"] == 0
+    assert document(tramai("store", "prune", "--older-than", "2h", "--json"))["ticks"] == 3
+    assert len(document(tramai("schedule", "history", "--json"))["ticks"]) == 2
+    assert "schedules stay" in tramai("store", "move", "--all", "--to", "sqlite:other.db").stderr
+    assert len(entries()) == 1
+
+
+def test_old_entries_of_the_history_go_with_the_runs_where_a_store_keeps_them_for_a_time(tmp_path: Path) -> None:
+    from tramai.store import Status
+    from tramai.testing._store_given import begin, change
+    from tramai.testing._store_timetable import entry, tick
+    from tramai.testing.clock import FakeClock
+
+    opened = timetabled(open_store(f"sqlite:{tmp_path / 'runs.db'}?retention=completion"))
+    clock = FakeClock()
+    opened.enroll(entry(), after=0, ticks=(tick(at=60.0, status=MISSED), tick(at=9e9, status=MISSED)))
+    opened.commit(begin(opened, clock), change(clock, status=Status.COMPLETED, finished=clock.now(), release=True))
+    assert [one.at for one in opened.ticks(limit=9)] == [9e9]
+    opened.close()
+
+
+def test_shells_offer_what_is_registered(tramai: Call) -> None:
+    from tests.cli.test_completion import offered
+
+    write("nightly.yaml", flow(more=SECOND))
+    assert offered("tramai schedule pause ") == {}
+    applied(tramai, "nightly.yaml")
+    tramai("schedule", "pause", "nightly#2")
+    assert offered("tramai schedule resume ") == {
+        "nightly#1": "0 6 * * *, Asia/Tokyo",
+        "nightly#2": "0 8 * * 1, UTC, paused",
+    }
+    assert {"apply", "history", "serve"} <= set(offered("tramai schedule "))

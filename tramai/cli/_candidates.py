@@ -140,6 +140,15 @@ def _workers(context: click.Context, stem: str, session: Session) -> list[Candid
     return [Candidate(one.id, f"{one.running} of {one.concurrency} slots at work") for one in found]
 
 
+def _schedules(context: click.Context, stem: str, session: Session) -> list[Candidate]:
+    import time
+
+    from ..timetable import timetabled
+
+    found = timetabled(session.looking()).roster(now=time.time()).entries
+    return [Candidate(one.id, f"{one.cron}, {one.zone}{', paused' if one.paused is not None else ''}") for one in found]
+
+
 def _topics(context: click.Context, stem: str, session: Session) -> list[Candidate]:
     from . import help
 
@@ -218,6 +227,7 @@ _OF_METAVAR: dict[str, _Maker] = {
     "DIR": lambda context, stem, session: [FOLDERS],
     "FOLDER": lambda context, stem, session: [FOLDERS],
     "WORKER": _workers,
+    "SCHEDULE": _schedules,
     "TOPIC|COMMAND": _topics,
     "CODE|KEY": _codes,
     "NAME": lambda context, stem, session: _schemas(context, stem, session) if context.info_name == "schema" else [],

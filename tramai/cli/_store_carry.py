@@ -94,7 +94,16 @@ def move(session: Session, runs: tuple[str, ...], everything: bool, to: str) -> 
         session.emit(_store_documents.StoreMove(url=source, to=target, runs=carried))
     else:
         _say(session, carried, target)
+    if everything and _keeps_schedules(session):
+        session.note("its schedules stay and go on firing there; elsewhere: tramai schedule apply PATHS --store URL")
     return status
+
+
+def _keeps_schedules(session: Session) -> bool:
+    import time
+
+    look = getattr(session.looking(), "roster", None)
+    return look is not None and bool(look(now=time.time()).entries)
 
 
 def _carry(

@@ -20,6 +20,7 @@ class StoreInfo(Struct, frozen=True, kw_only=True):
     size: int | None
     runs: dict[str, int]
     held: int
+    schedules: Annotated[int | None, Meta(description="null where the store keeps none")] = None
     locks: list[str]
     hints: list[str]
 
@@ -78,6 +79,7 @@ class StorePruning(Struct, frozen=True, kw_only=True):
     dry_run: bool
     removed: list[Pruned]
     freed: int
+    ticks: Annotated[int, Meta(description="entries of the history of schedules that were removed")] = 0
 
 
 class Carried(Struct, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ def info(session: Session) -> int:
     store = portable(session.looking(), "info")
     found = store.info()
     held = _held(store)
+    kept = _schedules(store)
     if session.json:
         session.emit(
             _store_documents.StoreInfo(
@@ -41,6 +42,7 @@ def info(session: Session) -> int:
                 size=found.size,
                 runs=found.runs,
                 held=held,
+                schedules=kept,
                 locks=[*found.locks],
                 hints=[*found.hints],
             )
@@ -53,6 +55,7 @@ def info(session: Session) -> int:
     lines += [("size", amount(found.size))] if found.size is not None else []
     lines += [("runs", f"{total}: {each}" if total else "none")]
     lines += [("held", f"{held} being worked on")] if held else []
+    lines += [("times", f"{many(kept, 'schedule')} registered")] if kept else []
     lines += [("lock", lock) for lock in found.locks] + [("note", hint) for hint in found.hints]
     session.out.line(safe(found.url))
     for name, text in lines:
@@ -145,7 +148,7 @@ def migrate(session: Session, print_sql: bool) -> int:
 
 def many(count: int, noun: str) -> str:
     """`1 run`, `2 runs`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {noun}" if count == 1 else f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
 
 
 def amount(size: int) -> str:
@@ -158,6 +161,12 @@ def amount(size: int) -> str:
         if value < 999.5:
             break
     return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
+
+
+def _schedules(store: Store) -> int | None:
+    """How many schedules are registered; None where they cannot be."""
+    look = getattr(store, "roster", None)
+    return None if look is None else len(look(now=time.time()).entries)
 
 
 def _held(store: Store) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST = 1000
 STATUSES = ("due", "queued", "fired", "skipped", "missed", "failed")
-_NAMES = click.argument("names", metavar="NAME...", nargs=-1, required=True)
+_NAMES = click.argument("names", metavar="SCHEDULE...", nargs=-1, required=True)
 _COMMENT = click.option("--comment", metavar="TEXT", help="Why; it is shown with the schedule.")
 
 
@@ -83,7 +83,7 @@ def listed(session: Session) -> int:
 
 
 @verb("next", "tramai schedule next", "tramai schedule next nightly -n 3", summary="Show what comes next.")
-@click.argument("names", metavar="NAME...", nargs=-1)
+@click.argument("names", metavar="SCHEDULE...", nargs=-1)
 @click.option("-n", "--count", type=click.IntRange(1, MOST), default=10, show_default=True, help="How many times.")
 def following(session: Session, names: tuple[str, ...], count: int) -> int:
     """Show the next times at which schedules start runs, of all of them in order.
@@ -102,7 +102,7 @@ def following(session: Session, names: tuple[str, ...], count: int) -> int:
     "tramai schedule history --status missed -n 50",
     summary="Show which times were fired, skipped or missed, and why.",
 )
-@click.argument("name", metavar="NAME", required=False)
+@click.argument("name", metavar="SCHEDULE", required=False)
 @click.option("-n", "--count", type=click.IntRange(1, MOST), default=20, show_default=True, help="How many, at most.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only those that became this.")
 def history(session: Session, name: str | None, count: int, status: str | None) -> int:
@@ -158,7 +158,7 @@ def preview(session: Session, what: str, zone: str | None, count: int, after: st
 
 
 @verb("run", "tramai schedule run nightly", summary="Start a run of a schedule now.")
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="SCHEDULE")
 def start(session: Session, name: str) -> int:
     """Start a run of a schedule now, with its inputs, for a worker to carry out.
 

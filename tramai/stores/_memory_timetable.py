@@ -108,7 +108,7 @@ class Timetable:
         from ..timetable import GOING, OPEN
 
         with self._lock:
-            self._check_takes()
+            self._check_open()
             old = [tick for tick in self._ticks.values() if tick.at < before and tick.status not in OPEN]
             runs = {run_id: kept.run.status for run_id, kept in self._runs.items()}
             gone = [tick.id for tick in old if runs.get(tick.run_id or "") not in GOING]

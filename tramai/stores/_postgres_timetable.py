@@ -56,9 +56,10 @@ class Timetable:
         """How everything stands, by the server's clock; see `Timetable.roster`."""
 
         def attempt(db: Db, doubt: bool) -> Roster:
-            ((clock,),) = db.rows(self._said("SELECT {now}()"))
-            entries = db.rows(self._said(f"SELECT {_ENTRY} FROM {{schedule}}"))
+            # Ticks first: one whose schedule is not there afterwards belongs to none that is.
             ticks = db.rows(self._said(f"SELECT {_TICK} FROM {{tick}} WHERE status IN ('due', 'queued')"))
+            entries = db.rows(self._said(f"SELECT {_ENTRY} FROM {{schedule}}"))
+            ((clock,),) = db.rows(self._said("SELECT {now}()"))
             return rows.roster(float(clock), map(_named, entries), map(_tick, ticks))
 
         return self._pool.call(attempt)
