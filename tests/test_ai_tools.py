@@ -333,7 +333,8 @@ def carried(folder: Path, more: str = "timeout: 20s", head: str = "", **options:
     loaded = workflow.load(str(file))
     chosen = engine.Options(cwd=str(folder), logs=str(folder / "logs"), secrets={"T": "canary-secret-value"}, **options)
     given = inputs.bind(loaded.inputs, {})
-    return engine.run(plan.Plan(loaded), given, store=open_store(f"sqlite:{folder / 't.db'}"), options=chosen)
+    with contextlib.closing(open_store(f"sqlite:{folder / 't.db'}")) as store:
+        return engine.run(plan.Plan(loaded), given, store=store, options=chosen)
 
 
 def test_a_secret_that_a_tool_tells_goes_neither_to_the_model_nor_to_disk(script: Install, tmp_path: Path) -> None:
@@ -394,7 +395,8 @@ def test_limits_stop_before_the_next_request(script: Install, tmp_path: Path, li
     assert result.error is not None
     assert said in result.error["message"]
     assert len(service.asked) == 1
-    stored = open_store(f"sqlite:{tmp_path / 't.db'}").get(result.run_id)
+    with contextlib.closing(open_store(f"sqlite:{tmp_path / 't.db'}")) as store:
+        stored = store.get(result.run_id)
     assert (stored.tokens, stored.cost_usd) == (15, 0.25)
 
 

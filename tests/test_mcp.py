@@ -310,7 +310,8 @@ def carried(folder: Path, tool: str, more: str = "timeout: 20s", **options: Any)
     made_plan = plan.Plan(loaded)
     given = inputs.bind(loaded.inputs, {})
     chosen = engine.Options(cwd=str(folder), logs=str(folder / "logs"), secrets={"T": "canary-secret-value"}, **options)
-    return engine.run(made_plan, given, store=open_store(f"sqlite:{folder / 't.db'}"), options=chosen)
+    with contextlib.closing(open_store(f"sqlite:{folder / 't.db'}")) as store:
+        return engine.run(made_plan, given, store=store, options=chosen)
 
 
 def test_a_whole_run_gives_the_result_and_keeps_no_secret(tmp_path: Path) -> None:

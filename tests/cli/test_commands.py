@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -342,7 +343,8 @@ def test_a_narrow_terminal_cuts_names_but_no_id(tramai: Call) -> None:
     from tramai.stores import open_store
 
     tramai("run", write("w.yaml", HELLO.replace("name: hello", f"name: {'long-name-' * 9}")), "-q")
-    (run,), _ = open_store("sqlite:.tramai/tramai.db").page(limit=5)
+    with contextlib.closing(open_store("sqlite:.tramai/tramai.db")) as store:
+        (run,), _ = store.page(limit=5)
     (line,) = _table(Terminal(Tty(), colour="never", env={"COLUMNS": "40"}), (run,))
     assert line.startswith(run.run_id[-8:])
     assert "long-name-l…" in line

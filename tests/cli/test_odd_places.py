@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -59,7 +60,8 @@ def test_a_closed_stream_is_nothing_to_fail_on(arguments: str, closed: str) -> N
     assert ended.returncode == 0
     assert "error" not in ended.stderr
     if arguments.startswith("run h"):
-        found = sqlite3.connect(".tramai/tramai.db").execute("PRAGMA integrity_check").fetchone()
+        with contextlib.closing(sqlite3.connect(".tramai/tramai.db")) as database:
+            found = database.execute("PRAGMA integrity_check").fetchone()
         assert found == ("ok",)
         assert json.loads(shell("T show @last --json").stdout)["run"]["status"] == "completed"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
 import threading
@@ -397,7 +398,7 @@ def test_a_journal_that_cannot_be_read_hides_no_other_run(tramai: Call) -> None:
 
     begun(tramai)
     begun(tramai, TWO)
-    with sqlite3.connect(".tramai/tramai.db") as database:
+    with contextlib.closing(sqlite3.connect(".tramai/tramai.db")) as database, database:
         database.execute("UPDATE record SET body=X'00' WHERE run=(SELECT min(run) FROM record)")
     found = document(tramai("status", "--json"))
     assert [(one["workflow"], len(one["questions"])) for one in found["waiting"]] == [("two", 2), ("simple", 0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -147,7 +148,8 @@ def test_a_lease_that_was_lost_is_5(start: Start) -> None:
     _, err = process.communicate(timeout=20)
     assert process.returncode == 5, err
     assert "lease" in err
-    assert sqlite3.connect(".tramai/tramai.db").execute("select 1").fetchone() == (1,)
+    with contextlib.closing(sqlite3.connect(".tramai/tramai.db")) as database:
+        assert database.execute("select 1").fetchone() == (1,)
 
 
 def test_of_many_resumes_at_once_one_does_the_work(start: Start, finished: Finished) -> None:
