@@ -55,6 +55,19 @@ class Authority:
         names: tuple[x509.GeneralName, ...],
     ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.UTC)
+        # From 3.13 on Python wants an authority to say that it may sign.
+        signs = bool(constraints.ca)
+        usage = x509.KeyUsage(
+            digital_signature=True,
+            key_cert_sign=signs,
+            crl_sign=signs,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            encipher_only=False,
+            decipher_only=False,
+        )
         builder = (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -64,6 +77,7 @@ class Authority:
             .not_valid_before(now - datetime.timedelta(days=1))
             .not_valid_after(now + datetime.timedelta(days=2))
             .add_extension(constraints, critical=True)
+            .add_extension(usage, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
