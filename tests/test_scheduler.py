@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from tramai import enrolling, scheduler
 from tramai.enrolling import Asked
+from tramai.interrupt import Interrupt
+from tramai.results import Options
 from tramai.scheduler import Scheduler
 from tramai.store import Note, Status
 from tramai.stores import open_store
@@ -270,7 +272,7 @@ def test_a_run_that_is_going_lets_the_next_time_be_skipped_and_is_named(store: T
             "schedule": "wf#1",
             "slot": "2026-11-30T07:00:00Z",
             "run_id": going.run_id,
-            "reason": "a run of it was going",
+            "reason": "a run of it was ready, and no worker had taken it",
         },
     )
     end_runs(store, clock)
@@ -466,6 +468,44 @@ def test_a_schedule_whose_row_is_damaged_is_told_and_the_others_fire(tmp_path: P
     assert told.kinds == ["trouble", "fired"]
     assert told[0][1]["code"] == "TRM461"
     store.close()
+
+
+def test_one_that_is_told_to_end_leaves_the_rest_to_others(store: Timetable) -> None:
+    clock, stop = clock_at("2026-11-30T05:00"), Interrupt()
+    for number in range(5):
+        apply(store, clock, text(f"wf{number}"), f"/flows/{number}.yaml")
+    clock.advance(HOUR)
+
+    def told(kind: str, about: dict[str, Any]) -> None:
+        stop.set("signal")
+
+    Scheduler(store, told, by="s1", options=Options(interrupt=stop), clock=clock).turn()
+    assert len(runs(store)) == 1
+    made(store, clock, by="s2").turn()
+    assert len(runs(store)) == 5
+    stop.close()
+
+
+def test_what_schedulers_ask_for_is_found_by_index(tmp_path: Path) -> None:
+    import sqlite3
+
+    from tramai.stores import _sqlite_timetable as statements
+
+    open_store(f"sqlite:{tmp_path / 'runs.db'}").close()
+    raw = sqlite3.connect(tmp_path / "runs.db")
+    asked = {
+        statements._GOING: ("wf#1", 20, "[]"),
+        statements._FORGET: (1.0, "[]"),
+        statements._SET_TICK: ("fired", "r", "", 0, "id", "[]"),
+        "SELECT * FROM tick WHERE status IN ('due', 'queued')": (),
+        "SELECT * FROM tick WHERE schedule=? ORDER BY at DESC, id DESC LIMIT 5": ("wf#1",),
+        "SELECT * FROM tick ORDER BY at DESC, id DESC LIMIT 5": (),
+    }
+    for statement, values in asked.items():
+        plan = [str(row[3]) for row in raw.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+        assert any("INDEX" in line for line in plan), plan
+        assert not [line for line in plan if line == "SCAN tick"], plan
+    raw.close()
 
 
 # What is told apart.

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+from zlib import crc32
 
 import msgspec
 from msgspec.structs import replace
@@ -25,7 +26,7 @@ from .faults import public
 from .inputs import bind
 from .plan import restore
 from .results import Options
-from .store import Definition, Run
+from .store import Definition, Run, Status
 from .timetable import (
     DUE,
     FAILED,
@@ -97,8 +98,17 @@ class Scheduler:
             self._trouble(name, Damaged(name=name, what=what))
         known = {entry.id for entry in roster.entries}
         self._leave_behind(roster, known)
-        times = [self._guarded(entry, roster) for entry in roster.entries]
+        times = []
+        for entry in self._in_turn(roster.entries):
+            if self._options.interrupt is not None and self._options.interrupt.is_set:
+                return None  # what is left is another one's to do
+            times.append(self._guarded(entry, roster))
         return min((at - roster.now for at in times if at is not None), default=None)
+
+    def _in_turn(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """Everyone begins somewhere else, so that two who look at once seldom decide the same."""
+        start = crc32(self._by.encode("utf-8", "surrogatepass")) % max(len(entries), 1)
+        return entries[start:] + entries[:start]
 
     def _guarded(self, entry: Entry, roster: Roster) -> float | None:
         """Attend to one schedule; when it comes next."""
@@ -140,8 +150,9 @@ class Scheduler:
 
     def _decide(self, entry: Entry, waiting: list[Tick], now: float) -> Entry | None:
         """Decide, write it, and make the runs; None when somebody else did so first."""
-        going = self._store.going(entry.id)
-        decision = ticking.decide(entry, now, going=going[0] if going else None, queued=waiting, by=self._by)
+        going = next(iter(self._store.going(entry.id)), None)
+        how = "going" if going is None else self._how(going)
+        decision = ticking.decide(entry, now, going=going, how=how, queued=waiting, by=self._by)
         if decision is None:
             return entry
         written = self._store.enroll(
@@ -156,6 +167,14 @@ class Scheduler:
             if tick.status == DUE:
                 self._fire(written, tick)
         return written
+
+    def _how(self, run_id: str) -> str:
+        """How a run stands, for people."""
+        try:
+            status = self._store.get(run_id).status
+        except TramaiError:
+            return "going, and cannot be read"
+        return "ready, and no worker had taken it" if status is Status.READY else status.value
 
     def _fire(self, entry: Entry, tick: Tick) -> None:
         """Make the run of a tick that is due. By its start key there is one, whoever else does the same."""

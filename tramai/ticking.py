@@ -73,14 +73,16 @@ def slots(entry: Entry, now: float) -> Slots:
 
 
 def decide(
-    entry: Entry, now: float, *, going: str | None, queued: Sequence[Tick], by: str, found: Slots | None = None
+    entry: Entry, now: float, *, going: str | None, queued: Sequence[Tick], by: str, how: str = "going"
 ) -> Decision | None:
     """What becomes of the times up to now, and of those that are queued; None when there is nothing to decide.
 
-    `going`: the run of this schedule that is not over. The caller has seen to it that no tick of it is due.
+    `going`: the run of this schedule that is not over, and `how` it stands. The caller has seen to it that no tick of
+    the schedule is due.
     """
-    found = slots(entry, now) if found is None else found
+    found = slots(entry, now)
     judge = _Judge(entry, now, going, list(queued), by)
+    judge.how = how
     judge.promote()
     if not found.latest:
         return Decision(tuple(judge.ticks), entry.evaluated) if judge.ticks else None
@@ -107,6 +109,7 @@ class _Judge:
         self.entry = entry
         self.now = now
         self.ticks: list[Tick] = []
+        self.how = "going"
         self._going = going
         self._busy = going is not None
         self._queued = queued
@@ -133,7 +136,7 @@ class _Judge:
         elif self.entry.overlap == "queue":
             self._add(at, SKIPPED, f"{len(self._queued)} are queued already", run_id=self._going)
         else:
-            why = "a run of it was going" if self._going else "another of its times had its turn"
+            why = f"a run of it was {self.how}" if self._going else "another of its times had its turn"
             self._add(at, SKIPPED, why, run_id=self._going)
 
     def miss(self, at: float, until: float | None = None, count: int = 1, *, more: bool = False) -> None:
