@@ -5,7 +5,7 @@ import math
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tramai import codec
@@ -70,6 +70,8 @@ def test_control_characters_are_escaped_in_lower_case_and_nothing_else_is() -> N
     assert rfc8785('\x00\x1f\x7f\b\t\n\f\r"\\/é\u2028') == '"\\u0000\\u001f\x7f\\b\\t\\n\\f\\r\\"\\\\/é\u2028"'
 
 
+# The first draw reads tables of characters, which takes seconds where many tests share a core.
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -84,10 +84,10 @@ HUGE = [
 
 @pytest.mark.parametrize("text", HUGE)
 def test_what_would_be_huge_ends_soon(text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with contextlib.suppress(ExpressionError):
         evaluate(Template("${{ " + text + " }}"), SCOPE)
-    assert time.monotonic() - start < 5  # about one second at most on an idle machine
+    assert time.process_time() - start < 5  # about one second at most on an idle machine
 
 
 @pytest.mark.parametrize(
@@ -131,10 +131,10 @@ def test_what_is_too_much_is_refused(text: str) -> None:
     ids=lambda text: text[:60],
 )
 def test_prompts_are_bounded(text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(ExpressionError):
         evaluate(Prompt(text), SCOPE)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_no_expression_breaks_the_evaluator(seed: int) -> None:
     for _ in range(150):
         text = "${{ " + expression(chance, 4) + " }}"
         for thing in (Template(text), Text(text)):
-            start = time.monotonic()
+            start = time.process_time()
             found = refusal(thing)
             assert found is None or (found.message and 0 <= found.start <= found.end <= len(text)), text
-            assert time.monotonic() - start < 5, text
+            assert time.process_time() - start < 5, text
