@@ -242,6 +242,7 @@ class _Children:
             hurry=order.hurry,
             secrets=self._secrets(order),
             order=order,
+            again=None,  # its caller is tried again
             answer=None,  # nobody is asked in the middle of a step
         )
         try:

@@ -61,6 +61,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     servers: Mapping[str, Any] | None = None
     http: Mapping[str, Any] | None = None
     providers: Mapping[str, Any] | None = None
+    again: Any = None
+    """A `revival.Policy`: whether a run that fails is tried again by itself."""
     trace: str | None = None
     """The `traceparent` (W3C Trace Context) of whoever starts the run, for tracers among the observers."""
     order: Any = None

@@ -68,8 +68,7 @@ class Session:
         self.audience = audience
         self.secrets = secrets
         self.children = children
-        self.cancelling = cancelling
-        """Nothing more is wanted of the run than its `finally`."""
+        self.cancelling = cancelling  # nothing more is wanted of the run than its `finally`
         self.records = records
         hidden = tuple(secret.masked(secrets, plan.nodes.values()))
         self.redactor = audience.redactor = Redactor(hidden)
@@ -78,7 +77,7 @@ class Session:
         self.interrupt: Interrupt = options.interrupt or Interrupt()
         self.hurry: Interrupt = options.hurry or Interrupt()
         base = run.retry_base
-        if has_failed(run) or (run.status is Status.READY and not in_finally(records)):
+        if has_failed(run) or ((run.queued or run.status is Status.READY) and not in_finally(records)):
             # An operator said to go on: failed steps get new attempts. Whoever died in `finally` goes on in it.
             base = max((record.seq for record in records), default=base)
         declared = plan.workflow.state
@@ -97,8 +96,7 @@ class Session:
             past.recent = max(past.recent - 1, 0)
         self.journal.executions = run.step_executions
         self.journal.tokens, self.journal.cost = run.tokens, run.cost_usd
-        order = options.order
-        self.meter = Meter(plan.workflow.limits, self.journal, order.meter if order is not None else None)
+        self.meter = Meter(plan.workflow.limits, self.journal, options.order and options.order.meter)
         beat = {"ttl": options.lease, "sent": sent}
         self.keeper = Keeper(store, lease, **beat, interrupt=self.interrupt, now=clock.now, audience=audience)
         self.change = Change(now=clock.now(), retry_base=base)
@@ -349,6 +347,8 @@ class Session:
         kept = stored or Status(status)
         over = kept in (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
         self.journal.note(f"run.{status}")
+        if kept is Status.FAILED and self.options.again is not None:
+            kept, wake_at = self.options.again.judge(self.journal, error, now)
         change = msgspec.structs.replace(
             self.change,
             now=now,
@@ -356,7 +356,7 @@ class Session:
             outputs=encode(outputs) if status == "completed" else None,
             error=encode(error) if error is not None else None,
             wake_at=wake_at,
-            finished=now if over else None,
+            finished=now if kept in (Status.COMPLETED, Status.FAILED, Status.CANCELLED) else None,
             release=True,
         )
         try:

@@ -60,7 +60,7 @@ def standing(run: Run, *, resumed: bool) -> Result:
 def nothing_to_do(store: Store, run: Run, options: Options, by: float) -> bool:
     """Whether a run sleeps or waits for longer than this process would."""
     if run.status is Status.SLEEPING:
-        return run.wake_at is not None and run.wake_at > by
+        return run.wake_at is not None and run.wake_at > by and not has_failed(run)
     if run.status is not Status.WAITING or options.answer is not None:
         return False
     return not _due(store, run, by)
@@ -122,8 +122,8 @@ def ran_before(store: Store, run: Run, records: Sequence[Record]) -> float:
 
 
 def has_failed(run: Run) -> bool:
-    """Whether it is a failed run that somebody said to go on with; also if he died before he had written anything."""
-    if run.status is Status.RUNNING and run.error is not None:
+    """Whether it is a failed run that is gone on with, by somebody or by itself; also if he died before he wrote."""
+    if run.status in (Status.RUNNING, Status.SLEEPING) and run.error is not None:
         return bool(decode(run.error).get("type") != "unknown_outcome")
     return run.status is Status.FAILED
 

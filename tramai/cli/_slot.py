@@ -28,6 +28,8 @@ class Setup(msgspec.Struct, frozen=True):
     logs: str | None
     counts: bool = False
     """Whether what was done is reported in numbers, too."""
+    retries: int = 0
+    retry_delay: float = 0.0
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -79,6 +81,7 @@ def _carried(session: Session, store: Any, setup: Setup, order: Order) -> Report
     from ..errors import TramaiError
     from ..faults import public
     from ..results import Options
+    from ..revival import Policy
     from . import _observers
     from ._counted import Counted
 
@@ -94,6 +97,7 @@ def _carried(session: Session, store: Any, setup: Setup, order: Order) -> Report
             servers=settings.servers,
             http=settings.http,
             providers=settings.providers,
+            again=Policy(setup.retries, setup.retry_delay) if setup.retries else None,
         )
         counted = Counted(order) if setup.counts else None
         try:

@@ -32,6 +32,8 @@ def serve(
     max_runs: int | None,
     once: bool,
     metrics: str | None,
+    retry_failed: int | None,
+    retry_delay: str,
     schedules: bool,
 ) -> int:
     """Be a worker until it is told to end; the exit status."""
@@ -65,7 +67,14 @@ def serve(
     )
     store = pooled(session.store())
     flags = {name: value for name, value in session.flags.items() if name not in ("directory", "env_file")}
-    setup = Setup(flags, lease, session.logs(), counts=metrics is not None)
+    setup = Setup(
+        flags,
+        lease,
+        session.logs(),
+        counts=metrics is not None,
+        retries=retry_failed or 0,
+        retry_delay=seconds("--retry-delay", retry_delay),
+    )
     told = Teller(session, [one for one in watching if hasattr(one, "signal")])
     new_slot: Callable[[], worker.Slot] = lambda: Process(setup)  # noqa: E731
     with Signals() as signals, contextlib.ExitStack() as watched:

@@ -55,6 +55,18 @@ Exit status: 0 ended as it was told to, 2 bad input, 7 store unusable.
     default=5,
     help="Claims without progress after which a run is dead.  [default: 5]",
 )
+@click.option(
+    "--retry-failed",
+    metavar="N",
+    type=click.IntRange(1, 100),
+    help="Try a run that fails so many times more, by itself.  [default: not]",
+)
+@click.option(
+    "--retry-delay",
+    metavar="DURATION",
+    default="10s",
+    help="How long after the first failure; twice as long after each more.  [default: 10s]",
+)
 @click.option("--max-runs", metavar="N", type=click.IntRange(1), help="End after this many runs.")
 @click.option(
     "--metrics",
