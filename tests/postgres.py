@@ -90,6 +90,12 @@ class Server:
         """Where it is, as a user of the store writes it."""
         return f"postgresql://tramai@127.0.0.1:{self.port}/postgres"
 
+    @property
+    def pid(self) -> int:
+        """The process that all its others are children of."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Start it (again) and wait until it lets somebody in."""
         options = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]

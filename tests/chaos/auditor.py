@@ -87,8 +87,8 @@ def _ending(evidence: Evidence) -> Found:
         yield "stuck", "it sleeps, and nobody will wake it"
     elif run.status is Status.SLEEPING and run.wake_at is not None and run.wake_at < evidence.now - 60:
         yield "stuck", f"it should have been woken {evidence.now - run.wake_at:.0f} s ago"
-    if run.status in (Status.FAILED, Status.DEAD, Status.CANCELLED) and not run.error and not evidence.notes:
-        yield "stuck", f"it is {run.status.value} without a reason"
+    elif run.status in (Status.FAILED, Status.DEAD, Status.CANCELLED):  # nothing in these workflows ends like that
+        yield "lost", f"it is {run.status.value}: {run.error}"
 
 
 def _blocking_reason(run: Run) -> str | None:

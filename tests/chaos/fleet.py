@@ -57,18 +57,12 @@ class One:
 
     def slots(self) -> list[int]:
         """The processes that carry its runs."""
-        found = []
-        try:
-            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        except OSError:
-            return []
-        for pid in map(int, children):
-            try:
-                if b"tramai.cli._slot" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                    found.append(pid)
-            except OSError:
-                continue
-        return found
+        return [pid for pid in children(self.process.pid) if b"tramai.cli._slot" in words(pid)]
+
+    def watchdogs(self) -> list[int]:
+        """The processes that end what its slots have started when these are gone."""
+        under = [pid for slot in self.slots() for pid in children(slot)]
+        return [pid for pid in under if b"waits for the end of a runner" in words(pid)]
 
 
 class Fleet:
@@ -152,6 +146,25 @@ class Fleet:
         self.asked.discard(one.process.pid)
         send(one.process.pid, signal.SIGKILL)
         one.process.wait()
+
+
+def children(pid: int) -> list[int]:
+    """The processes that one has started."""
+    found: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    except OSError:
+        pass
+    return found
+
+
+def words(pid: int) -> bytes:
+    """How a process was called; nothing for one that is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def send(pid: int, number: int) -> None:

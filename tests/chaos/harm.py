@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from .fleet import LEASE, Fleet, One, send
+from .fleet import LEASE, Fleet, One, children, send
 from .network import Link
 
 _TERMINATE = """SELECT count(pg_terminate_backend(pid)) FROM (SELECT pid FROM pg_stat_activity
@@ -27,14 +27,17 @@ class Harm:
         self._server = server
         self._link = link
         self._mended = 0.0
+        self._thawed = 0.0
         self.done: Counter[str] = Counter()
         self._kinds: dict[str, tuple[int, Callable[[], None]]] = {
             "worker killed": (6, self._kill_worker),
             "slot killed": (8, self._kill_slot),
+            "worker killed with all that would end its steps": (3, self._kill_all),
             "worker stopped past its lease": (3, self._stop_all),
             "slot stopped past its lease": (4, self._stop_slot),
             "worker told to end": (3, self._ask),
             "server restarted": (1, self._restart),
+            "server frozen past all leases": (1, self._freeze),
             "backends terminated": (4, self._terminate),
         }
         if link is not None:
@@ -71,6 +74,16 @@ class Harm:
     def _kill_worker(self) -> None:
         self._fleet.kill(self._one())
 
+    def _kill_all(self) -> None:
+        """What its steps have started lives on, until somebody takes the runs over."""
+        one = self._one()
+        slots = one.slots()
+        for pid in slots:
+            send(pid, signal.SIGSTOP)  # or it would start another watchdog
+        for pid in (*one.watchdogs(), *slots):
+            send(pid, signal.SIGKILL)
+        self._fleet.kill(one)
+
     def _kill_slot(self) -> None:
         slots = self._one().slots()
         if slots:
@@ -87,12 +100,26 @@ class Harm:
         self._fleet.ask(self._one())
 
     def _restart(self) -> None:
+        if self._frozen:
+            return
         self._server.stop()
         time.sleep(self._random.uniform(0.0, LEASE / 2))
         self._server.start()
 
+    @property
+    def _frozen(self) -> bool:
+        """Whether the server may not answer: whoever asked it now could not let it go on."""
+        return time.monotonic() < self._thawed
+
+    def _freeze(self) -> None:
+        if not self._frozen:
+            seconds = self._past_lease()
+            self._thawed = time.monotonic() + seconds + 1.0
+            self._fleet.stop(children(self._server.pid), seconds)
+
     def _terminate(self) -> None:
-        self._server.sql(_TERMINATE, (self._random.randint(1, 20),))
+        if not self._frozen:
+            self._server.sql(_TERMINATE, (self._random.randint(1, 20),))
 
     def _cut(self) -> None:
         if self._link is not None and not self._mended:

@@ -116,6 +116,7 @@ PLANTED = {
     "somebody carries it for ever": ("stuck", with_run(status=Status.RUNNING, outputs=None, lease=LEASE)),
     "it was never woken": ("stuck", with_run(status=Status.SLEEPING, outputs=None, wake_at=NOW - 120)),
     "it sleeps without an end": ("stuck", with_run(status=Status.SLEEPING, outputs=None)),
+    "harm made it fail": ("lost", with_run(status=Status.FAILED, outputs=None, error=encode({"type": "bug"}))),
     "a path completed twice": ("duplicate", replace(GOOD, records=(*RECORDS, replace(RECORDS[6], seq=8)))),
     "the journal has a gap": ("lost", replace(GOOD, records=(*RECORDS[:2], *RECORDS[3:]))),
     "a fence falls": ("stale", replace(GOOD, records=(replace(RECORDS[0], fence=2), *RECORDS[1:]))),
