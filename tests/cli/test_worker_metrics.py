@@ -183,6 +183,20 @@ def _text(watch: Watch) -> str:
     return answer[2].decode()
 
 
+def test_times_of_schedules_are_counted_by_what_became_of_them() -> None:
+    watch = Watch(pooled(open_store("memory:")), kind="memory", queues=["default"], slots=1)
+    watch.told("schedule.fired", {"schedule": "wf#1", "slot": "2026-11-30T06:00:00Z"})
+    watch.told("schedule.missed", {"schedule": "wf#1", "slot": "2026-11-30T06:00:00Z", "count": 12})
+    watch.told("schedule.trouble", {"schedule": "wf#1", "code": "TRM601"})
+    answer = watch.pages("/metrics")
+    assert answer is not None
+    text = answer[2].decode()
+    samples = parsed(text)
+    assert value(samples, "tramai_worker_schedule_times_total", status="fired") == 1
+    assert value(samples, "tramai_worker_schedule_times_total", status="missed") == 12
+    assert "wf#1" not in text
+
+
 def test_a_store_that_is_away_is_told_and_not_asked_to_count(monkeypatch: pytest.MonkeyPatch) -> None:
     store = pooled(open_store("memory:"))
     watch = Watch(store, kind="memory", queues=("default",), slots=1)

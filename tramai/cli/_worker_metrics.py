@@ -18,6 +18,7 @@ from ._metrics_server import Answer, metrics, plain
 
 _FRESH = 10.0
 """Seconds for which a count of the store is told again."""
+_TICKS = ("fired", "skipped", "missed", "failed")
 _COUNTED = 10_000
 """Runs of a queue that are counted; from there on there are many."""
 
@@ -50,6 +51,9 @@ class Watch:
         self.dead = Counter("tramai_worker_runs_dead_total", "Runs claimed too often without progress.")
         self.lost = Counter("tramai_worker_slots_lost_total", "Processes of slots that ended by themselves.")
         self.claims_lost = Counter("tramai_worker_claims_lost_total", "Leases that were over before the run was.")
+        self.ticks = Counter(
+            "tramai_worker_schedule_times_total", "Times of schedules, by what became of them.", ["status"]
+        )
         self.calls = Counter("tramai_worker_store_calls_total", "What the worker asked of the store.", ["call"])
         self.errors = Counter("tramai_worker_store_errors_total", "What the store did not answer.", ["call"])
         about: dict[Labels, float] = {(__version__, platform.python_version(), kind): 1.0}
@@ -62,7 +66,7 @@ class Watch:
             self._gauge("tramai_worker_slots", "Runs that it carries at a time.", lambda: slots),
             self._gauge("tramai_worker_slots_busy", "Runs that it carries now.", self._busy),
             *(self.taken, self.finished, self.duration, self.waited, self.steps, self.refused, self.dead),
-            *(self.lost, self.claims_lost, self.calls, self.errors),
+            *(self.lost, self.claims_lost, self.ticks, self.calls, self.errors),
             Gauge("tramai_queue_runs_ready", "Runs that wait, up to 10000.", self._backlog, ["queue"]),
         ]
 
@@ -88,7 +92,11 @@ class Watch:
 
     def told(self, kind: str, about: Mapping[str, Attribute]) -> None:
         """What the worker tells."""
-        if kind == "worker.draining":
+        happened = kind.removeprefix("schedule.")
+        if kind.startswith("schedule.") and happened in _TICKS:
+            count = about.get("count")
+            self.ticks.add(happened, by=count if isinstance(count, int) else 1)
+        elif kind == "worker.draining":
             self.draining = True
         elif kind == "worker.dead":
             self.dead.add()
