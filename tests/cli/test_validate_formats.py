@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from click.testing import Result
 
-from tests.cli.conftest import HELLO, document, write
+from tests.ci_logs import azure_commands
+from tests.cli.conftest import HELLO, ROOT, document, write
+from tests.reports import junit
 
 Call = Callable[..., Result]
 
@@ -101,6 +104,9 @@ def test_more_annotations_than_github_shows_are_counted(tramai: Call) -> None:
 
 # SARIF
 
+with (ROOT / "tests/data/sarif-2.1.0-rtm.5.json").open(encoding="utf-8") as schema:
+    SARIF = jsonschema.Draft4Validator(json.load(schema))
+
 
 def regions(found: Any) -> Iterator[dict[str, int]]:
     if isinstance(found, dict):
@@ -116,6 +122,7 @@ def regions(found: Any) -> Iterator[dict[str, int]]:
 def sarif(text: str) -> dict[str, Any]:
     """The one run of a log, after what SARIF 2.1.0 requires of it was checked."""
     log = json.loads(text)
+    assert [error.message for error in SARIF.iter_errors(log)] == []
     assert log["version"] == "2.1.0"
     assert log["$schema"].endswith("sarif-schema-2.1.0.json")
     (run,) = log["runs"]
@@ -188,8 +195,7 @@ def test_the_replacements_of_a_log_mend_the_file(tramai: Call, wrong: str) -> No
 
 def suite(text: str) -> ElementTree.Element:
     """The one suite of a report, its counts checked."""
-    root = ElementTree.fromstring(text)
-    assert root.tag == "testsuites"
+    root = junit(text)
     (found,) = root
     assert found.tag == "testsuite"
     for of in (root, found):
@@ -231,10 +237,39 @@ def test_what_xml_cannot_hold_is_spelled_out(tramai: Call) -> None:
     assert "a\\u001b]]><b>&\\ufffe\U0001f600" in (case[0].text or "")
 
 
+# GitLab's code quality, Azure's issues
+
+
+def test_code_quality_has_what_gitlab_needs_and_marks_that_stay(tramai: Call, wrong: str) -> None:
+    result = tramai("validate", wrong, "missing.yaml", "--format", "gitlab")
+    assert result.exit_code == 3
+    found = json.loads(result.stdout)
+    for one in found:
+        assert one.keys() == {"description", "check_name", "fingerprint", "severity", "location"}
+        assert one["severity"] in {"info", "minor", "major", "critical", "blocker"}
+        assert one["location"]["lines"]["begin"] >= 1
+    assert [(one["check_name"], one["location"]["lines"]["begin"]) for one in found] == [
+        ("TRM104", 5), ("TRM211", 8), ("TRM119", 9), ("TRM703", 1),
+    ]  # fmt: skip
+    assert len({one["fingerprint"] for one in found}) == 4
+    write(wrong, "# a line more\n" + WRONG)
+    again = json.loads(tramai("validate", wrong, "--format", "gitlab").stdout)
+    assert [one["fingerprint"] for one in again] == [one["fingerprint"] for one in found[:3]]
+
+
+def test_azure_has_an_issue_for_each_problem(tramai: Call, wrong: str) -> None:
+    write("warns.yaml", WARNS)
+    said = azure_commands(tramai("validate", "warns.yaml", wrong, "--format", "azure").stdout)
+    assert [(name, where["type"], where["code"]) for name, where, _ in said] == [
+        ("task.logissue", "error", "TRM104"), ("task.logissue", "error", "TRM211"),
+        ("task.logissue", "error", "TRM119"), ("task.logissue", "warning", "TRM121"),
+    ]  # fmt: skip
+
+
 # Where the report goes
 
 
-@pytest.mark.parametrize("form", ["text", "json", "github", "sarif", "junit"])
+@pytest.mark.parametrize("form", ["text", "json", "github", "gitlab", "azure", "sarif", "junit"])
 def test_a_report_can_go_to_a_file(tramai: Call, wrong: str, form: str) -> None:
     shown = tramai("validate", wrong, "--format", form)
     result = tramai("validate", wrong, "--format", form, "-o", "report")
