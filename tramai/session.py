@@ -345,7 +345,6 @@ class Session:
         now = self.clock.now()
         error = self.redactor.error(error) if error is not None else None
         kept = stored or Status(status)
-        over = kept in (Status.COMPLETED, Status.FAILED, Status.CANCELLED)
         self.journal.note(f"run.{status}")
         if kept is Status.FAILED and self.options.again is not None:
             kept, wake_at = self.options.again.judge(self.journal, error, now)
