@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -26,32 +26,42 @@ def render(plan: Plan, format: str) -> str:
     return FORMATS[format](plan)
 
 
-def tree(plan: Plan, *, ascii: bool = False) -> str:
-    """Indented lines, a step each, with the blocks of containers between them."""
+def tree(plan: Plan, *, ascii: bool = False, told: Mapping[str, str] | None = None) -> str:
+    """Indented lines, a step each, with the blocks of containers between them. `told` is said behind the step."""
+    told = told or {}
     strokes = ("|- ", "`- ", "|  ", "   ") if ascii else ("├─ ", "└─ ", "│  ", "   ")
     head = f"{visible(plan.workflow.name)}  version {visible(plan.workflow.version)}"
     first, *others = plan.workflow.blocks()
-    lines = [head, *_branches(first[2], "", strokes)]
+    lines = [head, *_branches(first[2], "", strokes, told)]
     for _, label, block in others:
-        lines += [f"{label}:", *_branches(block, "", strokes)]
+        lines += [f"{label}:", *_branches(block, "", strokes, told)]
     return "\n".join(lines) + "\n"
 
 
-def _branches(block: Block, indent: str, strokes: tuple[str, str, str, str]) -> Iterator[str]:
+_Strokes = tuple[str, str, str, str]
+
+
+def _branches(block: Block, indent: str, strokes: _Strokes, told: Mapping[str, str]) -> Iterator[str]:
     width = max((len(node.id) for node in block), default=0)
+    verbs = max((len(node.verb) for node in block), default=0) if told else 0
     for index, node in enumerate(block):
         last = index == len(block) - 1
         condition = f"   when {visible(node.when.text)}" if node.when is not None else ""
-        yield f"{indent}{strokes[1 if last else 0]}{node.id.ljust(width)}  {node.verb}{condition}"
-        yield from _inside(node, indent + strokes[3 if last else 2], strokes)
+        line = f"{strokes[1 if last else 0]}{node.id.ljust(width)}  {node.verb.ljust(verbs)}"
+        yield f"{indent}{line}{_said(node, told)}{condition}"
+        yield from _inside(node, indent + strokes[3 if last else 2], strokes, told)
 
 
-def _inside(node: Node, indent: str, strokes: tuple[str, str, str, str]) -> Iterator[str]:
+def _said(node: Node, told: Mapping[str, str]) -> str:
+    return f"  {visible(told[node.id])}" if node.id in told else ""
+
+
+def _inside(node: Node, indent: str, strokes: _Strokes, told: Mapping[str, str]) -> Iterator[str]:
     blocks = _blocks(node)
     for index, (label, block) in enumerate(blocks):
         last = index == len(blocks) - 1
         yield f"{indent}{strokes[1 if last else 0]}{visible(label)}:" + ("" if block.nodes else " nothing")
-        yield from _branches(block, indent + strokes[3 if last else 2], strokes)
+        yield from _branches(block, indent + strokes[3 if last else 2], strokes, told)
 
 
 def edges(plan: Plan) -> tuple[Edge, ...]:

@@ -143,7 +143,7 @@ def lines_of(ids: dict[str, str], *, each: bool = False) -> list[tuple[str, ...]
         ]
     for file in files:
         found += [(verb, file) for verb in ("validate", "plan", "digest", "graph")]
-        found += [("graph", file, "--format", form) for form in ("mermaid", "dot", "json")]
+        found += [("graph", file, "--format", form) for form in ("mermaid", "dot", "svg", "json")]
         found += [("validate", file, "--format", form) for form in ("github", "gitlab", "azure", "sarif", "junit")]
     found += [
         ("list",),

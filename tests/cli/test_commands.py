@@ -433,7 +433,6 @@ def test_a_completion_script_is_printed(tramai: Call, shell: str) -> None:
 
 
 def test_a_shell_completes_commands_and_options(finished: Call) -> None:
-    env = {"_TRAMAI_COMPLETE": "bash_complete", "COMP_WORDS": "tramai re", "COMP_CWORD": "1"}
-    result = finished(env=env)
-    assert "plain,resume" in result.stdout
-    assert "plain,resolve" in result.stdout
+    result = finished(env={"_TRAMAI_COMPLETE": "bash_complete", "COMP_LINE": "tramai re"})
+    assert "plain\tresume\t" in result.stdout
+    assert "plain\tresolve\t" in result.stdout

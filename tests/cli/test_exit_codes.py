@@ -147,7 +147,7 @@ def test_findings_of_validate_are_1(tramai: Call, invalid: str) -> None:
         ("validate", "hello.yaml", "--format", "xml"),
         ("validate", "hello.yaml", "--diff"),
         ("validate", "-", "--fix"),
-        ("graph", "hello.yaml", "--format", "svg"),
+        ("graph", "hello.yaml", "--format", "png"),
         ("init", "--template", "hello"),
         ("digest",),
         ("schema", "a", "b"),

@@ -28,6 +28,11 @@ _STATES = {
 }
 
 
+def sign(terminal: Terminal, state: str) -> str:
+    """The sign of a state, as it is."""
+    return _STATES.get(state, ("·", "."))[0 if terminal.unicode else 1]
+
+
 def glyph(terminal: Terminal, state: str) -> str:
     """The sign of a state, coloured; two columns wide where the terminal has no Unicode, else one."""
     sign, ascii_sign, _, colour = _STATES.get(state, ("·", ".", state, "dim"))
