@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tests.cli.conftest import document, write
 from tramai.scheduler import Scheduler
 from tramai.stores import open_store
-from tramai.timetable import MISSED, Entry, Timetable, timetabled
+from tramai.timetable import MISSED, Entry, Timetable, Trouble, timetabled
 
 Call = Callable[..., Result]
 FLOW = """\
@@ -305,6 +305,24 @@ def test_old_entries_of_the_history_go_with_the_runs_where_a_store_keeps_them_fo
     opened.commit(begin(opened, clock), change(clock, status=Status.COMPLETED, finished=clock.now(), release=True))
     assert [one.at for one in opened.ticks(limit=9)] == [9e9]
     opened.close()
+
+
+def test_a_schedule_in_trouble_is_among_what_needs_you(tramai: Call) -> None:
+    write("nightly.yaml", flow())
+    applied(tramai, "nightly.yaml")
+    assert document(tramai("status", "--json"))["schedules"] == []
+    opened = store()
+    (entry,) = opened.roster(now=time.time()).entries
+    trouble = Trouble(at=time.time(), code="TRM601", message="the secret T is missing", hint="export T=…")
+    assert opened.enroll(replace(entry, trouble=trouble), after=entry.revision) is not None
+    opened.close()
+    (one,) = document(tramai("status", "--json"))["schedules"]
+    assert (one["name"], one["code"], one["commands"]) == ("nightly#1", "TRM601", ["tramai schedule history nightly#1"])
+    text = tramai("status").stdout
+    assert "schedules in trouble" in text
+    assert "the secret T is missing (TRM601)" in text
+    assert document(tramai("status", "--workflow", "other", "--json"))["schedules"] == []
+    assert "the secret T is missing (TRM601)" in tramai("schedule", "list").stderr
 
 
 def test_shells_offer_what_is_registered(tramai: Call) -> None:

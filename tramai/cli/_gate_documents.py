@@ -78,6 +78,17 @@ class Unreadable(Struct, frozen=True, kw_only=True):
     problem: str
 
 
+class Ailing(Struct, frozen=True, kw_only=True):
+    """A schedule that starts nothing at the moment, and why; `since` is in epoch seconds."""
+
+    name: str
+    code: str
+    message: str
+    hint: str | None
+    since: float | None
+    commands: list[str]
+
+
 class Matters(Struct, frozen=True, kw_only=True):
     """What `status` shows: everything that is not over, by what it needs; newest first."""
 
@@ -88,6 +99,7 @@ class Matters(Struct, frozen=True, kw_only=True):
     interrupted: list[Matter]
     sleeping: list[Matter]
     running: list[Matter]
+    schedules: Annotated[list[Ailing], Meta(description="schedules in trouble, of all workflows or the one")] = []
     more: Annotated[list[str], Meta(description="lists that were cut by --limit")] = []
     faults: list[Unreadable] = []
 

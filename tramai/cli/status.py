@@ -18,7 +18,7 @@ from ..store import Run, Status, Store
 from . import _questions
 from ._advice import short
 from ._clockface import stamp, until
-from ._gate_documents import Matter, Matters, Unreadable
+from ._gate_documents import Ailing, Matter, Matters, Unreadable
 from ._glyphs import glyph, word
 from ._group import verb
 from ._session import Session
@@ -55,8 +55,9 @@ def command(session: Session, limit: int, workflow: str | None) -> int:
     """Show what needs somebody, with the command to type for each.
 
     Gates that wait for a decision with their question and deadline, runs that are
-    blocked by an unknown outcome, failed and interrupted ones, and those that
-    sleep. What is completed or cancelled is not shown: `tramai list` has it.
+    blocked by an unknown outcome, failed and interrupted ones, those that sleep,
+    and schedules in trouble. What is completed or cancelled is not shown:
+    `tramai list` has it.
 
     Exit status: 0 shown, whatever there is; 7 store unusable.
     """
@@ -94,7 +95,33 @@ def gather(store: Store, limit: int, workflow: str | None = None) -> Matters:
         Unreadable(run_id=run_id, problem="; ".join(str(text) for key, text in fault.items() if key != "run_id"))
         for run_id, fault in faults.items()
     ]
-    return msgspec.convert({**groups, "more": more, "faults": unreadable}, Matters)
+    ailing = _ailing(store, workflow, now)
+    return msgspec.convert({**groups, "schedules": ailing, "more": more, "faults": unreadable}, Matters)
+
+
+def _ailing(store: Store, workflow: str | None, now: float) -> list[Ailing]:
+    """The schedules that start nothing at the moment."""
+    look = getattr(store, "roster", None)
+    if look is None:
+        return []
+    roster = look(now=now)
+    found = [
+        Ailing(
+            name=entry.id,
+            code=entry.trouble.code,
+            message=entry.trouble.message,
+            hint=entry.trouble.hint,
+            since=entry.trouble.at,
+            commands=[f"tramai schedule history {entry.id}"],
+        )
+        for entry in roster.entries
+        if entry.trouble is not None and workflow in (None, entry.workflow)
+    ]
+    return found + [
+        Ailing(name=name, code="TRM461", message=what, hint=None, since=None, commands=["tramai store check"])
+        for name, what in roster.faults
+        if workflow is None
+    ]
 
 
 def _belongs(name: str, run: Run, now: float) -> bool:
@@ -184,6 +211,12 @@ def _text(session: Session, found: Matters) -> list[str]:
         if matters:
             lines += ([""] if lines else []) + [session.out.paint(_TITLES[name], "bold")]
             lines += [line for matter in matters for line in _lines(session, name, matter, now)]
+    if found.schedules:
+        lines += ([""] if lines else []) + [session.out.paint("schedules in trouble", "bold")]
+    for one in found.schedules:
+        since = "" if one.since is None else f"  since {stamp(one.since)}"
+        lines += [f"  {safe(one.name)}{since}", f"      {safe(one.message)} ({one.code})"]
+        lines += [f"      {session.out.paint(safe(command), 'cyan')}" for command in one.commands]
     return lines or ["nothing needs you"]
 
 
