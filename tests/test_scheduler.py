@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -483,6 +484,19 @@ def test_one_that_is_told_to_end_leaves_the_rest_to_others(store: Timetable) -> 
     assert len(runs(store)) == 1
     made(store, clock, by="s2").turn()
     assert len(runs(store)) == 5
+    stop.close()
+
+
+def test_a_secret_that_is_waited_for_at_the_end_is_no_trouble(store: Timetable) -> None:
+    clock, told, stop = clock_at("2026-11-30T05:00"), Told(), Interrupt()
+    apply(store, clock, SECRET.replace("{env: SCHEDULER_TEST_TOKEN}", '{command: [sleep, "100"]}'))
+    clock.advance(HOUR)
+    timer = threading.Timer(0.3, stop.set, ["signal"])
+    timer.start()
+    Scheduler(store, told, by="s1", options=Options(interrupt=stop), clock=clock).turn()
+    timer.join()
+    (entry,) = store.roster(now=clock.now()).entries
+    assert (told, entry.trouble, statuses(store)) == ([], None, [("06:00", DUE)])
     stop.close()
 
 

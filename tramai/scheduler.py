@@ -100,10 +100,14 @@ class Scheduler:
         self._leave_behind(roster, known)
         times = []
         for entry in self._in_turn(roster.entries):
-            if self._options.interrupt is not None and self._options.interrupt.is_set:
+            if self._ending:
                 return None  # what is left is another one's to do
             times.append(self._guarded(entry, roster))
         return min((at - roster.now for at in times if at is not None), default=None)
+
+    @property
+    def _ending(self) -> bool:
+        return self._options.interrupt is not None and self._options.interrupt.is_set
 
     def _in_turn(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         """Everyone begins somewhere else, so that two who look at once seldom decide the same."""
@@ -119,6 +123,8 @@ class Scheduler:
         try:
             coming = self._attend(entry, roster)
         except Exception as error:  # noqa: BLE001 - one schedule; the others go on
+            if self._ending:
+                return None  # a secret that was waited for, say: no fault of the schedule
             self._trouble(entry.id, public(error), entry)
             return self._troubled[entry.id].until
         self._troubled.pop(entry.id, None)

@@ -307,6 +307,53 @@ def test_old_entries_of_the_history_go_with_the_runs_where_a_store_keeps_them_fo
     opened.close()
 
 
+def test_a_scheduler_that_cannot_go_on_ends_its_worker_and_is_told_there(
+    tramai: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import contextlib
+
+    from tramai.cli import _scheduling
+    from tramai.cli._session import Session
+    from tramai.interrupt import Interrupt
+
+    def breaks(loop: _scheduling.Loop) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(_scheduling.Loop, "run", breaks)
+    stop, session = Interrupt(), Session()
+    until = contextlib.ExitStack()
+    _scheduling.join(session, lambda kind, about: None, stop, 0.1, "s", once=False, until=until)
+    with pytest.raises(BrokenPipeError):
+        until.close()
+    assert stop.is_set
+    stop.close()
+
+
+def test_a_store_in_trouble_is_told_once_and_when_it_is_back(tramai: Call) -> None:
+    from tramai.cli._scheduling import Loop
+    from tramai.errors import StoreUnavailable
+    from tramai.interrupt import Interrupt
+
+    answers: list[Any] = [StoreUnavailable(what="away"), StoreUnavailable(what="away"), 5.0, None, 0.0]
+
+    class Turning:
+        def turn(self) -> float | None:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer  # type: ignore[no-any-return]
+
+    told: list[str] = []
+    stop = Interrupt()
+    loop = Loop(Turning(), lambda kind, about: told.append(kind), stop, 1.0)  # type: ignore[arg-type]
+    waits = [loop.turn() for _ in range(5)]
+    assert told == ["schedule.store_failed", "schedule.store_back"]
+    assert waits[:2] == [1.0, 2.0]
+    assert all(0.75 <= wait <= 1.25 for wait in waits[2:4])
+    assert waits[4] == 0.01
+    stop.close()
+
+
 def test_a_schedule_in_trouble_is_among_what_needs_you(tramai: Call) -> None:
     write("nightly.yaml", flow())
     applied(tramai, "nightly.yaml")

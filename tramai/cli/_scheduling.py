@@ -86,17 +86,28 @@ def join(
     from ..interrupt import Interrupt
 
     over = Interrupt()
+    stop.on_set(lambda: over.set("signal"))
     loop = made(session, tell, over, poll, name)
     if once:
         loop.turn()
         return
-    stop.on_set(lambda: over.set("signal"))
-    thread = threading.Thread(target=loop.run, name="scheduler", daemon=True)
+    failed: list[BaseException] = []
+
+    def turn() -> None:
+        try:
+            loop.run()
+        except BaseException as error:  # noqa: BLE001 - told by the main thread, when the worker has drained
+            failed.append(error)
+            stop.set("signal")
+
+    thread = threading.Thread(target=turn, name="scheduler", daemon=True)
     thread.start()
 
     def end() -> None:
         over.set("signal")
         thread.join(_END)
+        if failed:
+            raise failed[0]
 
     until.callback(end)
 
