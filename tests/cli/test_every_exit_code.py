@@ -34,6 +34,8 @@ steps:
   - id: person
     gate: {ask: Go on?, approvers: [ann], form: {properties: {n: {type: integer}}, required: [n]}}
 """
+TIME = "  - {cron: '0 6 * * *', timezone: UTC}\n"
+TIMED = f"tramai: 1\nname: NAME\nschedules:\n{TIME}steps:\n  - {{id: a, local: 1}}\n"
 FILES = {
     "hello.yaml": HELLO,
     "fails.yaml": FAILS,
@@ -49,6 +51,10 @@ FILES = {
     "slow.yaml": "tramai: 1\nname: slow\nsteps:\n  - {id: a, shell: echo}\n"
     "  - {id: b, shell: 'touch begun; sleep 60'}\n",
     "gone.yaml": FAILS,
+    "timed.yaml": TIMED.replace("NAME", "timed"),
+    "again.yaml": TIMED.replace("NAME", "timed"),
+    "hush.yaml": TIMED.replace("NAME", "hush").replace("steps:", "secrets: {T: {env: TOKEN_FOR_TEST}}\nsteps:"),
+    "twice.yaml": TIMED.replace("NAME", "twice").replace("schedules:\n", f"schedules:\n{TIME}"),
     "changes.yaml": FAILS,
     "cancels.yaml": "tramai: 1\nname: cancels\nsteps:\n  - {id: a, shell: echo}\n  - id: b\n    shell:\n"
     '      run: \'"$PY" -m tramai cancel "$TRAMAI_RUN_ID" && sleep 60\'\n      env: {PY: PYTHON, PYTHONPATH: HERE}\n',
@@ -59,6 +65,7 @@ FILES = {
     "broken.db": "this is no database, whatever its name says\n" * 40,
     "taken": "",
 }
+KEPT_NOT = "run hello.yaml --store file:runs;"
 BROKEN = "--store sqlite:broken.db"
 CASES: dict[str, dict[int, str]] = {
     "demo": {0: "demo --dir play", 1: "!no-shell; demo --dir play", 3: "demo --dir taken"},
@@ -128,7 +135,7 @@ CASES: dict[str, dict[int, str]] = {
         5: "run hello.yaml; resolve @last greet --as retry",
     },
     "worker": {0: "worker --once", 2: "worker --poll 3", 7: f"worker --once {BROKEN}"},
-    "worker list": {0: "worker list", 2: "run hello.yaml --store file:runs; worker list --store file:runs", 7: f"worker list {BROKEN}"},
+    "worker list": {0: "worker list", 2: f"{KEPT_NOT} worker list --store file:runs", 7: f"worker list {BROKEN}"},
     "worker drain": {
         0: "!workers; worker drain one-x", 2: "!workers; worker drain x", 4: "worker drain nope",
         7: f"worker drain x {BROKEN}",
@@ -151,6 +158,24 @@ CASES: dict[str, dict[int, str]] = {
         7: f"store move x --to file:other {BROKEN}",
     },
     "schedule": {2: "schedule"},
+    "schedule apply": {
+        0: "schedule apply timed.yaml", 2: "schedule apply nothing", 3: "schedule apply invalid.yaml",
+        5: "schedule apply timed.yaml; schedule apply again.yaml", 7: f"schedule apply timed.yaml {BROKEN}",
+    },
+    "schedule list": {
+        0: "schedule list", 2: f"{KEPT_NOT} schedule list --store file:runs", 7: f"schedule list {BROKEN}",
+    },
+    **{
+        f"schedule {verb}": {
+            0: f"schedule apply timed.yaml; schedule {verb} timed",
+            2: f"schedule apply twice.yaml; schedule {verb} twice",
+            4: f"schedule {verb} nope",
+            7: f"schedule {verb} x {BROKEN}",
+            **({6: "schedule apply hush.yaml; schedule run hush"} if verb == "run" else {}),
+        }
+        for verb in ("next", "history", "run", "pause", "resume", "remove")
+    },
+    "schedule serve": {2: "schedule serve --poll 0s", 7: f"schedule serve {BROKEN}"},
     "schedule preview": {
         0: "schedule preview '0 4 * * *'", 2: "schedule preview '0 4 * *' --tz UTC", 3: "schedule preview invalid.yaml",
     },
@@ -164,11 +189,8 @@ CASES: dict[str, dict[int, str]] = {
 }  # fmt: skip
 """Per command and exit status the lines that lead to it. What begins with `!` is a thing that happens, see `happen`."""
 BY_SIGNAL = {130: signal.SIGINT, 143: signal.SIGTERM}
-ELSEWHERE = {"demo": {130, 143}}
-"""Signals to `demo`: tests/cli/test_demo.py."""
-APART = {"schedule apply", "schedule list", "schedule next", "schedule history", "schedule run", "schedule pause",
-         "schedule resume", "schedule remove", "schedule serve"}  # fmt: skip
-"""Schedules that are kept have tests of their own, which say all of theirs: tests/cli/test_schedule*.py."""
+ELSEWHERE = {"demo": {130, 143}, "schedule serve": {0}}
+"""Forced in tests of their own: tests/cli/test_demo.py, tests/test_scheduler_processes.py."""
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -184,7 +206,7 @@ def promised(command: click.Command) -> set[int]:
     return {int(number) for number in re.findall(r"\b\d{1,3}\b", text)}
 
 
-@pytest.mark.parametrize(("name", "command"), [pair for pair in commands() if pair[0] not in APART])
+@pytest.mark.parametrize(("name", "command"), list(commands()))
 def test_what_the_help_promises_is_what_is_forced(name: str, command: click.Command) -> None:
     wanted = promised(command)
     if "as `tramai run`" in " ".join((command.help or "").split()):
@@ -200,6 +222,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder with the files of this module."""
     for name, text in FILES.items():
         write(name, text.replace("PY: PYTHON", f"PY: {sys.executable}").replace("HERE", str(ROOT)))
+    os.mkdir("nothing")
     monkeypatch.delenv("TOKEN_FOR_TEST", raising=False)
 
 
