@@ -91,6 +91,14 @@ def test_a_pipe_among_the_files_of_a_folder_keeps_nobody_waiting(tramai: Call) -
     assert (result.exit_code, result.stdout) == (0, "1 file checked, no problems\n")
 
 
+def test_a_child_that_wrote_nothing_has_no_log_that_could_not_be_read(tramai: Call) -> None:
+    write("quiet.yaml", "tramai: 1\nname: quiet\nsteps:\n  - {id: one, shell: ':'}\n  - {id: two, shell: echo two}\n")
+    tramai("run", "quiet.yaml")
+    result = tramai("logs", "@last")
+    assert (result.exit_code, result.stdout) == (0, "== one, attempt 1\n== two, attempt 1\ntwo\n")
+    assert result.stderr.startswith("one, attempt 1, wrote nothing, or its log is gone: ")
+
+
 def test_a_log_that_is_gone_is_said_to_be(tramai: Call) -> None:
     write("fails.yaml", FAILS)
     tramai("run", "fails.yaml")
@@ -99,7 +107,7 @@ def test_a_log_that_is_gone_is_said_to_be(tramai: Call) -> None:
     os.unlink(log["file"])
     result = tramai("logs", "@last")
     assert result.exit_code == 0
-    assert f"the log of build, attempt 1, cannot be read: {log['file']}" in result.stderr
+    assert f"build, attempt 1, wrote nothing, or its log is gone: {log['file']}" in result.stderr
     assert json.loads(tramai("logs", "@last", "--json").stdout)["logs"][0]["text"] is None
 
 

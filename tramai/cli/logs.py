@@ -67,12 +67,20 @@ def command(
         if len(logs) > 1:
             session.out.line(session.out.paint(f"== {safe(log.path)}, attempt {log.attempt}", "bold"))
         if log.text is None:
-            session.note(f"the log of {safe(log.path)}, attempt {log.attempt}, cannot be read: {safe(log.file)}")
+            session.note(_unread(log))
         for line in (log.text or "").split("\n")[:-1]:
             session.out.line(safe(line))
     if not logs:
         session.note("no logs: steps that start no process write none")
     return 0
+
+
+def _unread(log: _documents.Log) -> str:
+    """Why there is no text. A child that writes nothing leaves no file."""
+    whose = f"{safe(log.path)}, attempt {log.attempt}"
+    if not os.path.lexists(log.file):
+        return f"{whose}, wrote nothing, or its log is gone: {safe(log.file)}"
+    return f"the log of {whose}, cannot be read: {safe(log.file)}"
 
 
 class _Wanted:
