@@ -10,22 +10,16 @@ on, where `initdb` is found; else it is left out, and that is said.
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
-import pwd
-import shutil
-import signal
-import socket
 import sqlite3
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import lib
+from database import server
 from lib import Report, in_turn, median, ratio, rounds_wanted, worker, workplace
 
 SCRIPT = Path(__file__).name
@@ -135,44 +129,6 @@ def child(what: str, kind: str, url: str) -> None:
     with workplace(disk=True) as folder:
         watch = {"bare": bare, "step": step}[what](kind, folder, url, STEPS)
     lib.emit(cpu=watch.cpu, wall=watch.wall)
-
-
-# A server for the time of the measurement.
-
-
-@contextlib.contextmanager
-def server() -> Iterator[str | None]:
-    found = sorted(glob.glob("/usr/lib/postgresql/*/bin")) or [os.path.dirname(shutil.which("initdb") or "")]
-    if not found[-1]:
-        print("there is no initdb: PostgreSQL is left out\n")
-        yield None
-        return
-    folder = tempfile.mkdtemp(prefix="tramai-bench-pg-")
-    who: dict[str, Any] = {}
-    if os.geteuid() == 0:  # the server refuses to be root
-        user = pwd.getpwnam("nobody")
-        os.chown(folder, user.pw_uid, user.pw_gid)
-        who = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    shared: dict[str, Any] = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **who}
-    make = [f"{found[-1]}/initdb", "-D", "data", "-U", "tramai", "-A", "trust", "-E", "UTF8", "--locale=C"]
-    subprocess.run(make, check=True, **shared)
-    command = [f"{found[-1]}/postgres", "-D", "data", "-p", str(port), "-k", folder, "-c", "listen_addresses=127.0.0.1"]
-    process = subprocess.Popen(command, **shared)
-    try:
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        time.sleep(1.0)  # it listens a moment before it lets anybody in
-        yield f"postgresql://tramai@127.0.0.1:{port}/postgres"
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(60)
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> None:

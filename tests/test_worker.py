@@ -77,6 +77,9 @@ class Inline:
             os.read(self._reader, len(reports))
         return reports
 
+    def withdraw(self) -> None:
+        raise AssertionError("nothing is ahead")
+
     def stop(self, reason: str) -> None:
         raise AssertionError("nothing is under way")
 

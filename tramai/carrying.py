@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
 
 from . import claiming, pool
 from .audience import Audience
@@ -22,8 +25,9 @@ from .event import Observer
 from .faults import public, safely
 from .plan import Plan
 from .results import Options, Result
-from .store import Change, Lease, Note, Run, Status, Store
+from .store import Lease, Note, Run, Store
 
+_PLANS = 64
 REFUSED = "worker.refused"
 """The event of a run that a worker could not begin with."""
 
@@ -67,6 +71,28 @@ def enqueue(
     return run
 
 
+class Plans:
+    """The plans of the definitions in a store, the last ones kept: many runs have the same."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], Plan] = {}
+
+    def of(self, run: Run) -> Plan:
+        """The plan of a run; raises why it cannot be carried out here."""
+        key = run.digest, run.version
+        with self._lock:
+            plan = self._known.pop(key, None)
+            if plan is None:
+                plan = restore(self._store, run)
+                plan.able()
+            self._known[key] = plan  # the last one used comes last
+            if len(self._known) > _PLANS:
+                del self._known[next(iter(self._known))]
+            return plan
+
+
 @safely
 def carry(
     run: Run,
@@ -77,11 +103,12 @@ def carry(
     observers: Sequence[Observer] = (),
     options: Options | None = None,
     clock: Clock | None = None,
+    plans: Plans | None = None,
 ) -> Result:
     """Carry a run that was taken (as it stood before) as far as it goes. `sent`: the monotonic time of the asking.
 
     NotCarried when it cannot be begun here: a secret or a package is missing, its definition cannot be read. The run
-    is then given back as it was, the claim does not count, and its event list says why.
+    is then given back as it was, the claim does not count, and its event list says why. `plans`: those of earlier runs.
     """
     options, clock = options or Options(), clock or SystemClock()
     if time.monotonic() - sent > options.lease / 2:
@@ -91,9 +118,9 @@ def carry(
         back = _stood_back(store, run, lease, sent, clock) if run.group is not None else None
         if back is not None:
             return back
-        claim = claiming.claimed(Claim(run, lease, sent, Audience(observers, run.run_id), store.journal(run.run_id)))
-        plan = restore(store, run)
-        plan.able()
+        records = () if _is_new(run) else store.journal(run.run_id)
+        claim = claiming.claimed(Claim(run, lease, sent, Audience(observers, run.run_id), records))
+        plan = (plans or Plans(store)).of(run)
         if plan.spawns and not os.path.isdir(run.cwd):
             raise NoFolder(run_id=run.run_id, cwd=run.cwd, hint="the worker needs the same folder at the same place")
         secrets = secrets_for(plan, options, run.cwd)
@@ -125,6 +152,11 @@ def _stood_back(store: Store, run: Run, lease: Lease, sent: float, clock: Clock)
     return stand_back(store, run, lease, rule, claiming.clock_of(store, ours, clock))
 
 
+def _is_new(run: Run) -> bool:
+    """Whether nobody had it before: it has no journal to be read."""
+    return (run.fence, run.revision, run.rerun_of) == (1, 2, None)
+
+
 def _give_back(store: Store, run: Run, lease: Lease, clock: Clock, error: TramaiError | None) -> None:
     """Let others have it as it was; its event list says why, once."""
     notes: tuple[Note, ...] = ()
@@ -135,7 +167,6 @@ def _give_back(store: Store, run: Run, lease: Lease, clock: Clock, error: Tramai
         told = store.notes(run.run_id)[-1:]
         if not any((note.type, note.data, note.comment) == (said.type, said.data, said.comment) for note in told):
             notes = (said,)
-    status = Status.READY if run.status is Status.RUNNING else run.status
-    change = Change(now=clock.now(), notes=notes, status=status, unclaimed=True, release=True)
+    change = replace(pool.given_back(run, clock.now()), notes=notes)
     with contextlib.suppress(TramaiError):  # else the lease ends by itself
         store.commit(lease, change)

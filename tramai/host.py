@@ -260,7 +260,7 @@ class StoreHost(Bookkeeper):
             raise
         finally:
             ctx.close()
-        pure = node.step.pure() and "[" in path
+        pure = node.step.pure() and ("[" in path or self._ends_with(node, path))
         note = node.step.note(outcome.result) if self.audience.observers else None
         return await self.complete(node, path, attempt, began, output, saves, outcome.usage, pure=pure, note=note)
 
@@ -306,6 +306,11 @@ class StoreHost(Bookkeeper):
         """Begin nothing more, once somebody has asked the run to stop."""
         if self.interrupt.is_set:
             raise Interrupted(self.interrupt.reason or "signal")
+
+    def _ends_with(self, node: Node, path: str) -> bool:
+        """Whether nothing but the end of the run comes after this step: one commit holds both."""
+        workflow = self.plan.workflow
+        return path == node.id and node is workflow.steps.nodes[-1] and workflow.finally_ is None
 
     def _out_of_time(self) -> bool:
         return self.run_deadline is not None and time.monotonic() >= self.run_deadline

@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
+
+
+def deaf() -> None:
+    """In a thread that starts no process: signals are for the main thread, which waits in a call that they must end.
+
+    The system gives a second signal to any thread while the first one is on its way; its handler would run when the
+    main thread wakes up for some other reason.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 
 
 class Interrupt:

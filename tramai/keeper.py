@@ -7,13 +7,15 @@ store would refuse it.
 
 from __future__ import annotations
 
+import heapq
+import os
 import threading
 import time
 from collections.abc import Callable
 
 from .audience import Audience
 from .errors import LeaseLost
-from .interrupt import Interrupt
+from .interrupt import Interrupt, deaf
 from .store import Lease, Store
 
 GLANCE = 1.0
@@ -43,12 +45,20 @@ class Keeper:
         self._now = now
         self._audience = audience
         self._cancelling = False
+        self._pause = min(GLANCE, ttl / 3)
         self._over = threading.Event()
+        self._beginning = threading.Lock()
         self._thread = threading.Thread(target=self._keep, name="tramai-lease", daemon=True)
 
     def start(self) -> None:
-        """Begin to renew."""
-        self._thread.start()
+        """Begin to renew, once there is something to do: a run that is over before needs no thread."""
+        _LATER.add(self, time.monotonic() + self._pause)
+
+    def begin(self) -> None:
+        """Renew from now on, unless the run is over."""
+        with self._beginning:
+            if not self._over.is_set():
+                self._thread.start()
 
     def guard(self, interrupt: Interrupt) -> None:
         """From now on stop this, and only for the loss of the lease: the run is being cancelled already."""
@@ -57,7 +67,8 @@ class Keeper:
 
     def stop(self) -> None:
         """Stop renewing; returns when the thread has ended."""
-        self._over.set()
+        with self._beginning:
+            self._over.set()
         if self._thread.ident is not None:
             self._thread.join(timeout=10.0)
 
@@ -67,7 +78,8 @@ class Keeper:
         return time.monotonic() >= self._deadline
 
     def _keep(self) -> None:
-        while not self._over.wait(min(GLANCE, self._ttl / 3)):
+        deaf()
+        while not self._over.is_set():
             try:
                 if not self._cancelling and self._store.cancel_requested(self._lease.run_id):
                     self._interrupt.set("cancelled")
@@ -86,3 +98,43 @@ class Keeper:
             if self.expired:
                 self._interrupt.set("lease_lost")
                 return
+            self._over.wait(self._pause)
+
+
+class _Later:
+    """Begins the work of keepers when it is time, from one thread for all of this process."""
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self._due: list[tuple[float, int, Keeper]] = []
+        self._thread: threading.Thread | None = None
+
+    def add(self, keeper: Keeper, at: float) -> None:
+        """Begin this one then, if it is not over by that time."""
+        with self._news:
+            first = not self._due or at < self._due[0][0]
+            heapq.heappush(self._due, (at, id(keeper), keeper))
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._serve, name="tramai-leases", daemon=True)
+                self._thread.start()
+            elif first:
+                self._news.notify()
+
+    def _serve(self) -> None:
+        deaf()
+        while True:
+            with self._news:
+                while not self._due or (left := self._due[0][0] - time.monotonic()) > 0:
+                    self._news.wait(left if self._due else None)
+                _, _, keeper = heapq.heappop(self._due)
+            keeper.begin()
+
+
+def _anew() -> None:
+    """After a fork no thread is left, and a lock may be one that nobody gives back."""
+    global _LATER
+    _LATER = _Later()
+
+
+_LATER = _Later()
+os.register_at_fork(after_in_child=_anew)

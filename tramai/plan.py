@@ -81,6 +81,16 @@ class Plan:
         own = any(node.step.spawning() for node in self._running())
         return own or any(Plan(called).spawns for called in self.calls)
 
+    @cached_property
+    def computes(self) -> bool:
+        """Whether it only computes: no process, nothing outside, no code of others, nothing to be fetched or to wait
+        for. Such runs may share a process."""
+        own = self.workflow
+        if self.needs_loop or self.calls or own.secrets or own.concurrency is not None:
+            return False
+        steps = [node.step for node in self._running()]
+        return all(not step.alone and (isinstance(step, Control) or step.pure()) for step in steps)
+
     def _running(self) -> Iterator[Node]:
         """Everything that may run: the steps, and what their `verify` asks."""
         for node in self.nodes.values():

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from . import rules
 from .codec import encode
 from .portable import Unsupported
-from .store import CALLED, Holder, Lease, NewRun, Note, Run, Status, Store
+from .store import CALLED, Change, Holder, Lease, NewRun, Note, Run, Status, Store
 
 QUEUE = "default"
 """The queue of runs that name none, and of workers that name none."""
@@ -43,12 +43,14 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     """One run that came up: with a lease it is ours, as it stood before the claim.
 
     Without one it is `dead` since this moment; and without even a `run` it could not be read: `fault` says why.
+    `memo` is the store's own: see `Recalling`.
     """
 
     run_id: str
     run: Run | None = None
     lease: Lease | None = None
     fault: str | None = None
+    memo: str | None = None
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +130,12 @@ class Pool(Store, Protocol):
         ...
 
 
+def given_back(run: Run, now: float) -> Change:
+    """What lets others have a run that was taken (as it stood before) and not begun: as it was, the claim uncounted."""
+    status = Status.READY if run.status is Status.RUNNING else run.status
+    return Change(now=now, status=status, unclaimed=run.group is None, release=True)
+
+
 class Backlog(Protocol):
     """What a pool may offer besides: a count for those who watch, which no worker needs."""
 
@@ -141,6 +149,14 @@ class Lines(Protocol):
 
     def call_up(self, group: str, *, now: float) -> None:
         """Let those come up at once (`wake_at`) who are next in line and would have a place now."""
+        ...
+
+
+class Recalling(Protocol):
+    """What a pool may offer besides, to those who carry in another process what a worker has taken."""
+
+    def recall(self, taken: Taken) -> None:
+        """Know of a run what `take` knew: it saves a reading. The next commit finds out what has changed since."""
         ...
 
 

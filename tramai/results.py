@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -96,6 +97,7 @@ def exit_status(status: str, error: Mapping[str, Any] | None) -> int:
     return EXIT.get(status, 1)
 
 
+@functools.cache
 def user() -> str:
     """Who is doing this: the login name, empty where it cannot be known."""
     try:

@@ -149,6 +149,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """`run` never waits on an event loop, only in `ctx.blocking`."""
     spawns: ClassVar[bool] = False
     """Starts child processes, and watches the clock over them itself."""
+    alone: ClassVar[bool] = True
+    """What it runs may hurt the process it runs in: a worker gives it one that carries nothing else meanwhile."""
     sinks: ClassVar[frozenset[str]] = frozenset()
     """Fields in which a secret may stand."""
     timed: ClassVar[bool] = True
@@ -232,6 +234,7 @@ class Control(Step, frozen=True, kw_only=True):
 
     default_replay: ClassVar[Replay] = Replay.REPLAYABLE
     straight: ClassVar[bool] = True
+    alone: ClassVar[bool] = False
     answers: ClassVar[bool] = False
 
     def blocks(self) -> tuple[tuple[Pointer, str, Block], ...]:

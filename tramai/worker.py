@@ -4,27 +4,38 @@ A slot carries one run at a time and is a process of its own (`cli/_slot.py`), w
 keeper. So a run that kills whoever carries it ends its slot and nobody else's work, a run that computes without end
 keeps nobody's lease from being renewed, and the holder of a lease is the very process whose death frees the run. The
 loop itself is one thread that never carries anything.
+
+A slot whose last runs were brief is given some ahead (`pacing.py`), so that it need not wait for its worker between
+two. What it has not begun goes back to the store as it was, for others, when a run before it lasts, when the worker
+drains, and when the slot has died: nobody pays for his neighbour.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import random
 import select
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from . import pool
 from .clock import Clock, SystemClock
-from .errors import TramaiError
+from .errors import LeaseLost, NotInThatState, TramaiError
 from .event import Attribute
 from .faults import public
 from .interrupt import Interrupt
+from .pacing import Pace
 from .pool import Pool, Taken, Wanted
+from .slots import Carried as Carried
+from .slots import Given, Place
+from .slots import Report as Report
+from .slots import Slot as Slot
 from .store import Holder
 
 BEAT = 10.0
@@ -42,57 +53,6 @@ class SlotLost(TramaiError):
     exit_status = 7
 
 
-class Carried(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted of a run in its slot: seconds, those before its first start, steps as `(verb, status, n)`."""
-
-    workflow: str
-    queue: str
-    seconds: float
-    waited: float | None = None
-    steps: tuple[tuple[str, str, int], ...] = ()
-
-
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a slot says. `kind`: `ready` (with its `holder`), `done` (with `status`), `refused` (with the error), or
-    `gone`: it has ended, whatever it was doing."""
-
-    kind: str
-    holder: Holder | None = None
-    run_id: str | None = None
-    status: str | None = None
-    exit_status: int | None = None
-    wake_at: float | None = None
-    code: str | None = None
-    message: str | None = None
-    hint: str | None = None
-    carried: Carried | None = None
-    """For those who count; only when they asked for it."""
-
-
-class Slot(Protocol):
-    """Carries one run at a time."""
-
-    def fileno(self) -> int:
-        """Readable when there is something to report."""
-        ...
-
-    def give(self, taken: Taken, sent: float) -> None:
-        """Carry this run out."""
-        ...
-
-    def read(self) -> Sequence[Report]:
-        """What there is to report; it does not wait."""
-        ...
-
-    def stop(self, reason: str) -> None:
-        """Interrupt the run: saved, ready again (`drain`); or end its children at once (`hurry`)."""
-        ...
-
-    def close(self) -> None:
-        """End it."""
-        ...
-
-
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How a worker works. Times are seconds; `drain` is how long it waits for its runs when it is told to end."""
 
@@ -105,17 +65,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     pool: str = ""
     once: bool = False
     max_runs: int | None = None
-
-
-class _Place:
-    """A slot and what it is doing."""
-
-    def __init__(self, slot: Slot) -> None:
-        self.slot = slot
-        self.holder: Holder | None = None
-        self.taken: Taken | None = None
-        self.began = 0.0
-        self.stopped = False
 
 
 Tell = Callable[[str, dict[str, Attribute]], None]
@@ -147,11 +96,13 @@ class Worker:
         self._started = self._clock.now()
         self._host = here.host
         self._pid = here.pid
-        self._places: list[_Place] = []
+        self._places: list[Place] = []
         self._shunned: dict[str, tuple[float, float]] = {}
         """Runs that are left alone: until when, and how long that was."""
         self._given = 0
         self._beaten = -BEAT
+        self._dry = -BEAT
+        """When fewer came up than were wanted."""
         self._draining: float | None = None
         """Since when."""
         self._trouble = 0.0
@@ -167,7 +118,7 @@ class Worker:
             "worker.started", {"concurrency": self._plan.concurrency, "queues": ",".join(self._plan.wanted.queues)}
         )
         try:
-            self._places = [_Place(self._new_slot()) for _ in range(self._plan.concurrency)]
+            self._places = [Place(self._new_slot()) for _ in range(self._plan.concurrency)]
             self._wait_for_slots()
             while not self._over():
                 wait = self._turn()
@@ -199,14 +150,14 @@ class Worker:
                 raise self._failure
             self._drain("nothing is ready")
             return 0.0
-        return self._plan.poll if wait is None else wait
+        return min(self._plan.poll if wait is None else wait, self._watch(now))
 
     def _over(self) -> bool:
         return self._draining is not None and not self._busy
 
     @property
-    def _busy(self) -> list[_Place]:
-        return [place for place in self._places if place.taken is not None]
+    def _busy(self) -> list[Place]:
+        return [place for place in self._places if place.runs]
 
     def _beat(self, now: float) -> None:
         plan, wanted = self._plan, self._plan.wanted
@@ -228,30 +179,38 @@ class Worker:
 
     def _fill(self) -> float | None:
         """Take runs for the free slots; seconds until another look is worth it, None while every slot is taken."""
-        free = [place for place in self._places if place.taken is None and place.holder is not None]
+        now = time.monotonic()
+        free = sorted((len(place.runs), number) for number, place in enumerate(self._places) if place.room(now))
         if not free:
             return None
-        now = time.monotonic()
         if now < self._trouble:
             return self._trouble - now
-        for place in free:
-            if self._plan.max_runs is not None and self._given >= self._plan.max_runs:
+        for has, number in free:
+            if has and now - self._dry < _SOON:
+                continue  # it has something to do, and there was nothing more just now
+            most = self._places[number].room(now)
+            if self._plan.max_runs is not None:
+                most = min(most, self._plan.max_runs - self._given)
+            if most <= 0:
                 return None
-            if not self._take(place):
-                return self._pause()
+            if self._take(self._places[number], most) < most:
+                self._dry = now
+                if not self._places[number].runs:
+                    return self._pause()
         return None
 
-    def _take(self, place: _Place) -> bool:
-        """Give a slot a run; whether there was one."""
+    def _take(self, place: Place, most: int) -> int:
+        """Give a slot runs; how many there were."""
         assert place.holder is not None
         sent = time.monotonic()
         by = {"owner": self.id, "holder": place.holder, "ttl": self._plan.lease, "most_claims": self._plan.most_claims}
         found = self._guarded(
-            lambda: self._store.take(self._wanted(), limit=1, now=self._clock.now(), **by)  # type: ignore[arg-type]
+            lambda: self._store.take(self._wanted(), limit=most, now=self._clock.now(), **by)  # type: ignore[arg-type]
         )
         if found is not None and self._failure is not None:
             self._failure, self._trouble = None, 0.0
             self._tell("worker.store_back", {})
+        before = len(place.runs)
         for one in found or ():
             if one.lease is not None:
                 self._give(place, one, sent)
@@ -259,16 +218,55 @@ class Worker:
                 self._tell("worker.dead", {"run_id": one.run_id, "claims": one.run.claims_without_progress})
             else:
                 self._shun(one.run_id, "CheckpointCorrupt", one.fault)
-        return place.taken is not None
+        return len(place.runs) - before
 
-    def _give(self, place: _Place, taken: Taken, sent: float) -> None:
-        assert taken.run is not None
-        assert taken.lease is not None
-        place.taken, place.began, place.stopped = taken, sent, False
+    def _give(self, place: Place, taken: Taken, sent: float) -> None:
+        first, place.stopped = not place.runs, False
+        given = place.runs[taken.run_id] = Given(taken)
         self._given += 1
-        about = {"run_id": taken.run_id, "workflow": taken.run.workflow, "from_status": taken.run.status.value}
-        self._tell("worker.took", {**about, "fence": taken.lease.fence})
+        if first:
+            self._begun(given, sent)
         place.slot.give(taken, sent)
+
+    def _begun(self, given: Given, at: float) -> None:
+        """A slot begins to carry a run; this is when it is told."""
+        run, lease = given.taken.run, given.taken.lease
+        if given.began is None and run is not None and lease is not None:
+            given.began = at
+            about = {"run_id": run.run_id, "workflow": run.workflow, "from_status": run.status.value}
+            self._tell("worker.took", {**about, "fence": lease.fence})
+
+    def _withdraw(self, place: Place) -> None:
+        """Have a slot return what it has not begun: others may carry it meanwhile."""
+        if not place.withdrawn and len(place.begun) < len(place.runs):
+            place.withdrawn = True
+            place.pace.slow()
+            place.slot.withdraw()
+
+    def _give_back(self, given: Given) -> None:
+        """Let others have a run that was not begun, as it was."""
+        taken = given.taken
+        if taken.run is not None and taken.lease is not None:
+            self._given -= 1
+            change, lease = pool.given_back(taken.run, self._clock.now()), taken.lease
+
+            def commit() -> None:
+                with contextlib.suppress(LeaseLost, NotInThatState):  # it is free, or another's
+                    self._store.commit(lease, change)
+
+            self._guarded(commit)
+
+    def _watch(self, now: float) -> float:
+        """Withdraw what stands behind a run that lasts; seconds until the next may."""
+        soon = math.inf
+        for place in self._places:
+            if len(place.runs) > 1 and not place.withdrawn:
+                left = place.left(now)
+                if left <= 0:
+                    self._withdraw(place)
+                else:
+                    soon = min(soon, left)
+        return soon
 
     def _pause(self) -> float:
         """Seconds to wait when nothing came up: until the next one does, and never longer than a poll."""
@@ -296,6 +294,8 @@ class Worker:
     def _drain(self, why: str) -> None:
         if self._draining is None:
             self._draining = time.monotonic()
+            for place in self._places:
+                self._withdraw(place)
             self._tell("worker.draining", {"reason": why, "running": len(self._busy)})
 
     def _end_runs(self, now: float) -> float:
@@ -335,28 +335,49 @@ class Worker:
             for report in place.slot.read():
                 self._heard(place, report)
 
-    def _heard(self, place: _Place, report: Report) -> None:
+    def _heard(self, place: Place, report: Report) -> None:
         if report.kind == "ready":
             place.holder, self._lost = report.holder, 0
             return
-        taken, place.taken = place.taken, None
         if report.kind == "gone":
-            place.slot.close()
-            about = {} if taken is None else {"run_id": taken.run_id}
+            self._gone(place, report)
+            return
+        given = place.runs.get(report.run_id or next(iter(place.runs), ""))
+        if given is None:
+            return
+        if report.kind == "began":
+            given.beside = report.beside
+            self._begun(given, time.monotonic())
+            return
+        del place.runs[given.taken.run_id]
+        place.withdrawn = place.withdrawn and len(place.begun) < len(place.runs)
+        if report.kind == "returned":
+            self._give_back(given)
+            return
+        now = time.monotonic()
+        self._begun(given, now)  # unless it was told
+        spent = now - (given.began or now)
+        place.pace.ended(now, spent, beside=given.beside)
+        if report.kind == "refused":
+            self._shun(given.taken.run_id, report.code or "", report.message, report.hint)
+            return
+        self._shunned.pop(given.taken.run_id, None)
+        about = {"run_id": given.taken.run_id, "status": report.status, "duration": round(spent, 3)}
+        self._tell("worker.finished", {**about, "wake_at": report.wake_at})
+
+    def _gone(self, place: Place, report: Report) -> None:
+        """A slot has ended, and what it carried is free with it. What it had not begun is given back."""
+        place.slot.close()
+        runs, place.runs = place.runs, {}
+        for given in runs.values():
+            if given.began is None:
+                self._give_back(given)
+        for about in [{"run_id": run_id} for run_id, given in runs.items() if given.began is not None] or [{}]:
             self._tell("worker.slot_lost", {**about, "status": report.status})
-            self._lost += place.holder is None
-            if self._lost > _MOST_LOST:
-                raise SlotLost(status=report.status or "unknown")
-            place.slot, place.holder = self._new_slot(), None
-        elif report.kind == "refused" and taken is not None:
-            self._shun(taken.run_id, report.code or "", report.message, report.hint)
-        elif taken is not None:
-            self._shunned.pop(taken.run_id, None)
-            spent = round(time.monotonic() - place.began, 3)
-            self._tell(
-                "worker.finished",
-                {"run_id": taken.run_id, "status": report.status, "duration": spent, "wake_at": report.wake_at},
-            )
+        self._lost += place.holder is None
+        if self._lost > _MOST_LOST:
+            raise SlotLost(status=report.status or "unknown")
+        place.slot, place.holder, place.pace, place.withdrawn = self._new_slot(), None, Pace(), False
 
     def _guarded(self, ask: Callable[[], Any]) -> Any:
         """Ask the store; trouble with it is told once, and is no reason to end."""

@@ -495,10 +495,13 @@ def test_a_pure_fan_out_shares_its_commits() -> None:
     assert sum(1 for record in store.journal(RUN) if record.mark is Mark.COMPLETED) == 1001
 
 
-def test_a_step_costs_one_commit_and_the_end_one_more() -> None:
+def test_a_step_costs_one_commit_and_the_end_of_the_run_goes_with_the_last_that_only_computes() -> None:
     store = Counting()
     run(store, make([{"id": f"s{n}", "local": "1"} for n in range(10)]))
-    assert store.commits == 11
+    assert store.commits == 10
+    store = Counting()
+    run(store, make([{"id": f"s{n}", "local": "1"} for n in range(9)], **{"finally": [{"id": "tidy", "local": "1"}]}))
+    assert store.commits == 10
 
 
 class Crash(BaseException):

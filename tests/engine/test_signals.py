@@ -263,7 +263,6 @@ def test_a_listener_need_not_be_an_observer_and_an_observer_hears_no_signal() ->
         "lease.claimed",
         "started",
         "step.started",
-        "checkpoint.saved",
         "step.completed",
         "checkpoint.saved",
         "lease.released",

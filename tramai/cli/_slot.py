@@ -6,18 +6,19 @@ When its worker is gone the pipe ends, and the slot kills itself; its watchdog t
 from __future__ import annotations
 
 import os
-import queue
 import signal
 import sys
 import threading
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from ..interrupt import deaf
 from ..store import Holder, Lease, Run
 from ..worker import Report
 from ._session import Session
-from ._signals import Signals
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -32,12 +33,72 @@ class Setup(msgspec.Struct, frozen=True):
     retry_delay: float = 0.0
 
 
-class Order(msgspec.Struct, frozen=True):
-    """Each other line: a run to carry out."""
+class Order(msgspec.Struct, frozen=True, tag="order"):
+    """Another line: a run to carry out, after those before it. `memo`: what the store knows of it beside."""
 
     run: Run
     lease: Lease
     sent: float
+    memo: str | None = None
+
+
+class Withdraw(msgspec.Struct, frozen=True, tag="withdraw"):
+    """Another line: return what is not begun."""
+
+
+class Desk:
+    """The orders that wait. Each is begun or returned, never both: what is taken from the desk is begun."""
+
+    def __init__(self) -> None:
+        self.news = threading.Condition()
+        self._orders: deque[Order] = deque()
+
+    def put(self, order: Order) -> None:
+        """One more."""
+        with self.news:
+            self._orders.append(order)
+            self.news.notify_all()
+
+    def first(self, unless: Callable[[], bool] = lambda: False) -> Order | None:
+        """Wait for an order and look at it; None as soon as this holds and there is none."""
+        with self.news:
+            self.news.wait_for(lambda: self._orders or unless())
+            return self._orders[0] if self._orders else None
+
+    def begin(self, order: Order) -> bool:
+        """Take the first order off the desk; whether it is still there."""
+        with self.news:
+            there = bool(self._orders) and self._orders[0] is order
+            if there:
+                self._orders.popleft()
+            return there
+
+    def clear(self) -> list[Order]:
+        """Take all off the desk."""
+        with self.news:
+            left = list(self._orders)
+            self._orders.clear()
+            return left
+
+
+class Reports:
+    """The pipe to the worker."""
+
+    def __init__(self, outward: int) -> None:
+        self._outward = outward
+        self._lock = threading.Lock()
+
+    def __call__(self, *reports: Report) -> None:
+        """Tell, in one piece."""
+        data = b"".join(msgspec.json.encode(report) + b"\n" for report in reports)
+        with self._lock:
+            while data:
+                data = data[os.write(self._outward, data) :]
+
+    def returned(self, *orders: Order) -> None:
+        """These were not begun, and will not be."""
+        if orders:
+            self(*(Report(kind="returned", run_id=order.run.run_id) for order in orders))
 
 
 def main() -> int:
@@ -54,80 +115,33 @@ def main() -> int:
 
 def _serve() -> int:
     """Carry out what comes in on the pipe that the first argument names, report on the second."""
-    inward, outward = os.fdopen(int(sys.argv[1]), "rb"), int(sys.argv[2])
+    from ._carrier import Carrier
+
+    inward, report = os.fdopen(int(sys.argv[1]), "rb"), Reports(int(sys.argv[2]))
     first = inward.readline()
     if not first:
         return 1  # the worker has ended already
-    setup = msgspec.json.decode(first, type=Setup)
-    orders: queue.Queue[Order] = queue.Queue()
-    threading.Thread(target=_listen, args=(inward, orders), daemon=True).start()
+    setup, desk = msgspec.json.decode(first, type=Setup), Desk()
+    threading.Thread(target=_listen, args=(inward, desk, report), daemon=True).start()
     session = Session()
     session.flags.update(setup.flags)
-    store = session.store()
-    _report(outward, Report(kind="ready", holder=Holder.here()))
+    carrier = Carrier(session, setup, desk, report)
+    report(Report(kind="ready", holder=Holder.here()))
     while True:
-        _report(outward, _carried(session, store, setup, orders.get()))
+        carrier.turn()
 
 
-def _listen(inward: Any, orders: queue.Queue[Order]) -> None:
+def _listen(inward: Any, desk: Desk, report: Reports) -> None:
     """Take in orders; the end of the pipe is the end of the worker, and so of this process."""
+    deaf()
+    decode = msgspec.json.Decoder(Order | Withdraw).decode
     for line in inward:
-        orders.put(msgspec.json.decode(line, type=Order))
+        message = decode(line)
+        if isinstance(message, Order):
+            desk.put(message)
+        else:
+            report.returned(*desk.clear())
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _carried(session: Session, store: Any, setup: Setup, order: Order) -> Report:
-    from .. import carrying
-    from ..errors import TramaiError
-    from ..faults import public
-    from ..results import Options
-    from ..revival import Policy
-    from . import _observers
-    from ._counted import Counted
-
-    settings = session.settings
-    with Signals() as signals:
-        options = Options(
-            wait=0.0,
-            lease=setup.lease,
-            logs=setup.logs,
-            interrupt=signals.interrupt,
-            hurry=signals.hurry,
-            diagnostics=session.diagnose,
-            servers=settings.servers,
-            http=settings.http,
-            providers=settings.providers,
-            again=Policy(setup.retries, setup.retry_delay) if setup.retries else None,
-        )
-        counted = Counted(order) if setup.counts else None
-        try:
-            ended = carrying.carry(
-                order.run,
-                order.lease,
-                sent=order.sent,
-                store=store,
-                observers=[
-                    *(_observers.made(settings.observers) if settings.observers else ()),
-                    *([counted] if counted is not None else ()),
-                ],
-                options=options,
-            )
-        except Exception as error:  # noqa: BLE001 - one run; others wait
-            found: TramaiError = public(error)
-            code = str(found.details.get("because", found.code))
-            return Report(kind="refused", run_id=order.run.run_id, code=code, message=found.message, hint=found.hint)
-    return Report(
-        kind="done",
-        run_id=ended.run_id,
-        status=ended.status,
-        exit_status=ended.exit_status,
-        wake_at=ended.wake_at,
-        carried=counted.all() if counted is not None else None,
-    )
-
-
-def _report(outward: int, report: Report) -> None:
-    os.write(outward, msgspec.json.encode(report) + b"\n")
 
 
 if __name__ == "__main__":

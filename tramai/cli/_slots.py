@@ -6,13 +6,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..pool import Taken
 from ..worker import Report
-from ._slot import Order, Setup
+from ._slot import Order, Setup, Withdraw
 
 if TYPE_CHECKING:
     import subprocess
@@ -43,11 +43,15 @@ class Process:
         return self._outward
 
     def give(self, taken: Taken, sent: float) -> None:
-        """Carry this run out."""
+        """Carry this run out, after those that it was given before."""
         self._asked = False
         assert taken.run is not None
         assert taken.lease is not None
-        self._send(Order(taken.run, taken.lease, sent))
+        self._send(Order(taken.run, taken.lease, sent, taken.memo))
+
+    def withdraw(self) -> None:
+        """Have it return what it has not begun."""
+        self._send(Withdraw())
 
     def read(self) -> Sequence[Report]:
         """What it has reported."""
@@ -84,7 +88,7 @@ class Process:
             self._process.kill()
             self._process.wait()
 
-    def _send(self, message: Any) -> None:
+    def _send(self, message: Setup | Order | Withdraw) -> None:
         data = msgspec.json.encode(message) + b"\n"
         try:
             while data:

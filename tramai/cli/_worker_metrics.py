@@ -121,6 +121,8 @@ class Watch:
             self._ready = True
         elif report.kind == "gone":
             self.lost.add()
+        elif report.kind in ("began", "returned"):
+            return
         elif report.kind == "refused":
             if report.code == LeaseLost.code:
                 self.claims_lost.add()
@@ -223,7 +225,7 @@ class _Slot:
         for report in found:
             if report.kind == "gone":
                 self.over = True
-            elif report.kind != "ready":
+            elif report.kind not in ("ready", "began"):
                 self.given -= 1
             self._watch.heard(report)
         return found

@@ -31,6 +31,7 @@ class Gate(Step, frozen=True, kw_only=True, rename={"check_": "check"}):
     scalar: ClassVar[str | None] = "check"
     default_replay: ClassVar[Replay] = Replay.REPLAYABLE
     straight: ClassVar[bool] = True
+    alone: ClassVar[bool] = False
     answers: ClassVar[bool] = False
     timed: ClassVar[bool] = False
 

@@ -22,6 +22,7 @@ class Local(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
     scalar: ClassVar[str | None] = "value"
     default_replay: ClassVar[Replay] = Replay.REPLAYABLE
     straight: ClassVar[bool] = True
+    alone: ClassVar[bool] = False
 
     value: Annotated[Value | None, msgspec.Meta(description="The value: any data, with `${{ }}` anywhere in it.")] = (
         None

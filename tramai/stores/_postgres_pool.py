@@ -1,9 +1,9 @@
 """The PostgreSQL store as workers see it: who comes up is offered to one of all who ask, and then claimed.
 
 One statement finds the runs by index, passes over those that another one is just looking at (`SKIP LOCKED`), and
-marks them as offered for a few seconds; each is then claimed as anybody claims it, by a write that finds the run as it
-was read. So two who ask never get in each other's way, nobody keeps a lock from one statement to the next, and what
-was offered to somebody who died comes up again at once.
+marks them as offered for a few seconds; a second one claims them all, each as anybody claims it, by a write that finds
+the run as it was read. So two who ask never get in each other's way, nobody keeps a lock from one statement to the
+next, and what was offered to somebody who died comes up again at once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from msgspec.structs import replace
 
 from .. import rules
 from ..errors import CheckpointCorrupt, NotFound
-from ..store import Change, RunExists
+from ..store import Change, RunExists, Status
+from . import _postgres_many as many
 from . import _postgres_rows as columns
+from . import _rows as rows
 from ._postgres_connection import Db
 from ._postgres_failures import Duplicate, busy
 from ._postgres_groups import Groups
@@ -33,6 +35,15 @@ OFFERED = 5.0
 """Seconds for which nobody else is offered a run."""
 _LOOK = 32
 """Runs that are looked at beyond those that are wanted: others may be looking at the first ones."""
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """What else is known of a run that was taken, so that its first commit need not read it."""
+
+    key: int
+    last_seq: int
+    last_note: int
+    status: Status
 
 
 class Pool(Groups):
@@ -76,15 +87,26 @@ class Pool(Groups):
         def attempt(db: Db, doubt: bool) -> tuple[Taken, ...]:
             if doubt:
                 self._look_again(db, taking)
-            while taking.left and (found := db.rows(self._sql.offer, taking.values)):
-                for row in sorted(found, key=_rank):
-                    self._try(db, row, taking)
+            more = True
+            while more and (wanted := taking.left):
+                found = db.rows(self._sql.offer, taking.values)
+                self._try(db, sorted(found, key=_rank), taking)
+                more = len(found) >= wanted
             for row in db.rows(self._sql.held, taking.values | {"host": _host(holder)}) if taking.left else ():
                 if taking.left:
-                    self._try(db, row, taking)
+                    self._try(db, [row], taking)
             return tuple(taking.given.values())
 
         return self._pool.call(attempt)
+
+    def recall(self, taken: Taken) -> None:
+        """Know again what `take` knew; see `Recalling.recall`."""
+        if taken.run is None or not taken.memo:
+            return
+        known = msgspec.json.decode(taken.memo, type=_Known)
+        run = rows.lean(replace(taken.run, status=known.status), lambda sha, data: None)
+        head = columns.head(known.key, run, known.last_seq, known.last_note)
+        self._remember(columns.Header(run, head, run.updated))
 
     def next_wake(self, wanted: Wanted, *, now: float) -> float | None:
         """Seconds until something comes up, whatever its labels; see `Pool.next_wake`."""
@@ -122,8 +144,22 @@ class Pool(Groups):
 
     # What follows is done over one connection, in the middle of a call.
 
-    def _try(self, db: Db, row: Row, taking: _Taking) -> None:
-        """Claim a run that was offered, if it still is as it was read."""
+    def _try(self, db: Db, found: list[Row], taking: _Taking) -> None:
+        """Claim runs that were offered, in one statement, each if it still is as it was read."""
+        writes = [write for row in found if (write := self._claim_of(db, row, taking)) is not None]
+        if len(writes) == 1:
+            taken = db.rows(self._sql.write(*writes[0].parts), writes[0].values)
+        else:
+            taken = db.rows(self._sql.claim_many, many.claims(writes)) if writes else []
+        done = {row[0] for row in taken}
+        for write in writes:
+            if write.head.key in done:
+                taking.got(write.run.run_id)
+            else:
+                del taking.sent[write.run.run_id]
+
+    def _claim_of(self, db: Db, row: Row, taking: _Taking) -> Write | None:
+        """The write that claims a run as it was read; None for one that does not come up, or is settled here."""
         from .. import pool
 
         run_id = columns.name_of(row[2])
@@ -133,17 +169,22 @@ class Pool(Groups):
             whole = self._whole(db, header.run)
         except CheckpointCorrupt as error:
             taking.given[run_id] = pool.Taken(run_id=run_id, fault=error.message)
-            return
+            return None
         if not (taking.wanted.has(whole) and pool.comes_up(whole, header.now)):
-            return
+            return None
         after, lease, notes = pool.taken(header.run, now=header.now, **taking.by)
         shown = replace(after, inputs=whole.inputs, status=after.status if lease is None else whole.status)
-        taking.sent[run_id] = pool.Taken(run_id=run_id, run=shown, lease=lease)
+        known = _Known(header.head.key, header.head.last_seq, header.head.last_note, after.status)
+        memo = msgspec.json.encode(known).decode()
+        taking.sent[run_id] = pool.Taken(run_id=run_id, run=shown, lease=lease, memo=memo)
         write = Write.of_settlement(header, after, Change(now=header.now, notes=notes), {})
+        if lease is not None:
+            return write
         if db.rows(self._sql.write(*write.parts), write.values):
             taking.got(run_id)
         else:
             del taking.sent[run_id]
+        return None
 
     def _look_again(self, db: Db, taking: _Taking) -> None:
         """After a connection broke: whether the claim under way was made."""
@@ -160,6 +201,7 @@ class Pool(Groups):
 
         def _before(self, db: Db, run_id: str, start_key: str | None) -> tuple[float, int, list[Header]]: ...
         def _header(self, db: Db, run_id: str) -> Header: ...
+        def _remember(self, header: Header) -> None: ...
 
 
 class _Taking:

@@ -9,6 +9,7 @@ find it writes nothing.
 
 from __future__ import annotations
 
+from . import _postgres_many as many
 from ._postgres_rows import HEAD, LEASE, RUN
 from ._postgres_schema import names
 from ._postgres_url import Place
@@ -60,10 +61,10 @@ _PARTS = {
     "run": """UPDATE {run} AS r SET workflow = %(workflow)s, digest = %(digest)s, status = %(status)s,
     wake_at = %(wake_at)s, body = %(run_body)s, sum = %(run_sum)s FROM moved WHERE r.id = moved.run""",
     "records": """INSERT INTO {record} (run, seq, path, mark, value, body, sum) SELECT moved.run, r.* FROM moved,
-    unnest(%(r_seq)s::bigint[], %(r_path)s::text[], %(r_mark)s::text[], %(r_value)s::text[], %(r_body)s::text[],
-    %(r_sum)s::bigint[]) AS r""",
+    json_to_recordset(%(records)s::json)
+    AS r (seq bigint, path text, mark text, value text, body text, sum bigint)""",
     "notes": """INSERT INTO {note} (run, seq, body, sum) SELECT moved.run, n.* FROM moved,
-    unnest(%(n_seq)s::bigint[], %(n_body)s::text[], %(n_sum)s::bigint[]) AS n""",
+    json_to_recordset(%(notes)s::json) AS n (seq bigint, body text, sum bigint)""",
     "blobs": """INSERT INTO {blob} AS kept (sha, data) SELECT b.sha, b.data FROM moved,
     unnest(%(b_sha)s::text[], %(b_data)s::bytea[]) AS b (sha, data) ORDER BY b.sha
     ON CONFLICT (sha) DO UPDATE SET used = kept.used + 1,
@@ -95,10 +96,11 @@ _UP = f"""up AS (SELECT found.* FROM unnest(%(queues)s::text[]) AS q (name), LAT
     ORDER BY r.priority DESC, r.created LIMIT %(look)s)
     UNION ALL ({_LOOK} AND r.status IN ('sleeping', 'waiting') AND r.wake_at <= {_NOW} AND {_FREE} AND {_ONLY}
     ORDER BY r.wake_at LIMIT %(look)s)) AS found)"""
-_OFFER = f"""WITH {_CLOCK}, {_UP},
+# An offer need not outlive a crash: it is the one write here that waits for no flush.
+_OFFER = f"""WITH {_CLOCK}, {_UP}, hasty AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true)),
     picked AS (SELECT l.run FROM up JOIN {{lease}} AS l ON l.run = up.id WHERE {_FREE}
     ORDER BY up.priority DESC, up.created, up.id LIMIT %(limit)s FOR UPDATE OF l SKIP LOCKED),
-    offered AS (UPDATE {{lease}} AS l SET offered = {_NOW} + %(offered)s FROM picked WHERE l.run = picked.run
+    offered AS (UPDATE {{lease}} AS l SET offered = {_NOW} + %(offered)s FROM picked, hasty WHERE l.run = picked.run
     RETURNING l.run)"""
 _FIRST_WAKE = f"""(SELECT min(first.wake_at) FROM unnest(%(queues)s::text[]) AS q (name), LATERAL (
     SELECT r.wake_at FROM {{run}} AS r WHERE r.queue = q.name AND r.status IN ('sleeping', 'waiting')
@@ -149,6 +151,8 @@ class Sql:
     def _for_workers(self) -> None:
         """What gives out runs, and who is there to take them."""
         self.offer = self._named(f"{_OFFER} SELECT {_HEADER} {_OF_RUN} JOIN offered ON offered.run = r.id")
+        self.claim_many = self._named(many.CLAIM)
+        self.commit_many = self._named(many.COMMIT)
         self.held = self._named(
             f"SELECT {_HEADER} {_OF_RUN} WHERE r.status = 'running' AND r.queue = ANY(%(queues)s::text[]) "
             "AND l.expires > {now}() AND starts_with(l.owner, %(host)s) AND NOT r.run_id = ANY(%(without)s::text[])"

@@ -16,8 +16,21 @@ from ._postgres_connection import Db
 from ._postgres_rows import Header
 from ._postgres_sql import Sql
 
+_RECORD, _NOTE = ("seq", "path", "mark", "value", "body", "sum"), ("seq", "body", "sum")
 TURNS = 50
 """How often a write is made anew because somebody else's came first."""
+
+
+class Tail(msgspec.Struct, frozen=True):
+    """The rows that a change hangs on the header: of records and of events."""
+
+    records: tuple[rows.Row, ...] = ()
+    notes: tuple[rows.Row, ...] = ()
+
+    def listed(self, **more: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Records and events as JSON objects, each with these columns besides."""
+        records = [{**more, **dict(zip(_RECORD, row, strict=True))} for row in self.records]
+        return records, [{**more, **dict(zip(_NOTE, row, strict=True))} for row in self.notes]
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -28,6 +41,7 @@ class Write(msgspec.Struct, frozen=True):
     run: Run
     """The header afterwards, its long texts apart."""
     head: rows.Head
+    tail: Tail
 
     @property
     def revision(self) -> int:
@@ -39,7 +53,7 @@ class Write(msgspec.Struct, frozen=True):
         """A run as a whole, with all its records and events: a new one, or in the place of one as it was read."""
         kept: dict[str, bytes] = {}
         lean = rows.lean_whole(run, kept.__setitem__)
-        parts, values = _tail(key, change, 0, kept)
+        parts, values, tail = _tail(key, change, 0, kept)
         head = columns.head(key, lean, len(change.records), len(change.notes))
         labels = sorted({columns.fitting("label", label) for label in run.labels})
         values |= columns.run_values(key, lean) | columns.head_values(lean, head)
@@ -47,7 +61,7 @@ class Write(msgspec.Struct, frozen=True):
         if was is not None:
             values |= _was(was)
         first = "create" if was is None else "replace"
-        return Write((first, "head", "first lease", *(("labels",) if labels else ()), *parts), values, lean, head)
+        return Write((first, "head", "first lease", *(("labels",) if labels else ()), *parts), values, lean, head, tail)
 
     @staticmethod
     def of_commit(known: Header, lease: Lease, change: Change, kept: Mapping[str, bytes]) -> Write:
@@ -56,7 +70,7 @@ class Write(msgspec.Struct, frozen=True):
         last = rules.follows(before.last_seq, change.records)
         run = rules.changed(known.run, change)
         head = columns.head(before.key, run, last, before.last_note + len(change.notes))
-        parts, values = _tail(before.key, change, before.last_note, kept)
+        parts, values, tail = _tail(before.key, change, before.last_note, kept)
         values |= columns.head_values(run, head)
         values |= {"was_fence": lease.fence, "was_revision": known.run.revision}
         values |= {"was_token": columns.name(lease.token), "was_owner": columns.name(lease.owner)}
@@ -67,7 +81,7 @@ class Write(msgspec.Struct, frozen=True):
         if not _goes_on(change):
             values |= columns.run_values(before.key, run)
             parts = ("run", *parts)
-        return Write((kind, *parts), values, run, head)
+        return Write((kind, *parts), values, run, head, tail)
 
     @staticmethod
     def of_settlement(known: Header, run: Run, change: Change, kept: Mapping[str, bytes]) -> Write:
@@ -75,55 +89,55 @@ class Write(msgspec.Struct, frozen=True):
         before = known.head
         last = rules.follows(before.last_seq, change.records)
         head = columns.head(before.key, run, last, before.last_note + len(change.notes))
-        parts, values = _tail(before.key, change, before.last_note, kept)
+        parts, values, tail = _tail(before.key, change, before.last_note, kept)
         values |= columns.run_values(before.key, run) | columns.head_values(run, head)
         values |= columns.lease_values(run.lease) | _was(known)
-        return Write(("settle", "run", "lease", *parts), values, run, head)
+        return Write(("settle", "run", "lease", *parts), values, run, head, tail)
 
     def entering(self, listed: dict[str, Any]) -> Write:
         """The same write, done only together with this change of a group's list."""
-        return Write(("enter", *self.parts[1:]), self.values | listed, self.run, self.head)
+        return Write(("enter", *self.parts[1:]), self.values | listed, self.run, self.head, self.tail)
 
 
 def landed(db: Db, sql: Sql, sent: Write, now: rows.Head) -> bool:
     """Whether a write was done though the answer was lost: its rows stand there, or the header it would have made."""
-    values, key = sent.values, sent.head.key
+    key = sent.head.key
     if now.key != key:
         return False
-    for part, query, names in (
-        ("records", sql.records, ("r_seq", "r_path", "r_mark", "r_value", "r_body", "r_sum")),
-        ("notes", sql.notes, ("n_seq", "n_body", "n_sum")),
-    ):
-        if part in sent.parts:
-            wanted = list(zip(*(values[name] for name in names), strict=True))
-            return wanted == db.rows(query, (key, wanted[0][0], wanted[-1][0]))
+    for query, wanted in ((sql.records, sent.tail.records), (sql.notes, sent.tail.notes)):
+        if wanted:
+            return list(wanted) == db.rows(query, (key, wanted[0][0], wanted[-1][0]))
     return now.body == sent.head.body
 
 
 def _tail(
     key: int, change: Change, last_note: int, kept: Mapping[str, bytes]
-) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The parts that a change hangs on the header, and their values."""
+) -> tuple[tuple[str, ...], dict[str, Any], Tail]:
+    """The parts that a change hangs on the header, their values, and their rows."""
     blobs = dict(kept)
     keep = blobs.__setitem__
     values: dict[str, Any] = {}
     parts: list[str] = []
-    if change.records:
-        found = [columns.record_row(key, record, keep) for record in change.records]
-        names = ("r_seq", "r_path", "r_mark", "r_value", "r_body", "r_sum")
-        values |= dict(zip(names, map(list, zip(*found, strict=True)), strict=True))
-        parts.append("records")
-    if change.notes:
-        noted = [columns.note_row(key, note, seq, keep) for seq, note in enumerate(change.notes, last_note + 1)]
-        values |= dict(zip(("n_seq", "n_body", "n_sum"), map(list, zip(*noted, strict=True)), strict=True))
-        parts.append("notes")
+    tail = Tail(
+        tuple(columns.record_row(key, record, keep) for record in change.records),
+        tuple(columns.note_row(key, note, seq, keep) for seq, note in enumerate(change.notes, last_note + 1)),
+    )
+    for name, listed in zip(("records", "notes"), tail.listed(), strict=True):
+        if listed:
+            values[name] = text_of(listed)
+            parts.append(name)
     if change.definition is not None:
         values |= columns.definition_values(change.definition)
         parts.append("definition")
     if blobs:
         values |= {"b_sha": list(blobs), "b_data": list(blobs.values())}
         parts.append("blobs")
-    return tuple(parts), values
+    return tuple(parts), values, tail
+
+
+def text_of(rows: list[dict[str, Any]]) -> str:
+    """Rows as JSON: one text is sent with less work than an array for each column."""
+    return msgspec.json.encode(rows).decode()
 
 
 def _was(known: Header) -> dict[str, Any]:

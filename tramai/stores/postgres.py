@@ -7,7 +7,7 @@ one whose connection breaks looks whether its write was done before it does it a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,14 +20,16 @@ from ..errors import (
     NotFound,
 )
 from ..store import Change, Holder, Lease, NewRun, Note, Run, RunExists, Status
+from . import _postgres_many as many
 from . import _postgres_rows as columns
 from . import _postgres_schema as schema
 from . import _rows as rows
-from ._postgres_connection import PATIENCE, Db, Pool
+from ._postgres_connection import OPENING, PATIENCE, Db, Pool
 from ._postgres_failures import Duplicate, busy
 from ._postgres_pool import Pool as Workers
 from ._postgres_read import name_of
 from ._postgres_rows import Header
+from ._postgres_shared import Shared
 from ._postgres_sql import Sql
 from ._postgres_timetable import Timetable
 from ._postgres_url import place_of
@@ -53,6 +55,7 @@ class Postgres(Workers, Timetable):
         self._sql = Sql(place)
         self._faults: tuple[Mapping[str, str], ...] = ()
         self._known: dict[str, Header] = {}
+        self._shared = Shared()
         self._pool = Pool(place, _CONNECTIONS)
         self._beats = Pool(place, _BEATS)  # of their own: no slow commit may delay a renewal
         try:
@@ -154,24 +157,57 @@ class Postgres(Workers, Timetable):
         self._pool.call(attempt)
 
     def commit(self, lease: Lease, change: Change) -> int:
-        """Apply a change under the lease; see `Store.commit`."""
+        """Apply a change under the lease; see `Store.commit`. Those of several threads share statements."""
         kept: dict[str, bytes] = {}
         change = rows.lean_change(change, kept.__setitem__)
-        sent: Write | None = None
+        ready = self._ready(lease, change, kept)
+        if ready is None or not many.shareable(ready[1]):
+            return self._commit(lease, change, kept, ready)
+        place = self._shared.enter(ready[1], self._send)
+        if place is None:
+            try:
+                return self._commit(lease, change, kept, ready)
+            finally:
+                self._shared.leave()
+        if place.done:
+            return self._done(ready[0], ready[1])
+        return self._commit(lease, change, kept, sent=ready[1] if place.done is None else None)
+
+    def _ready(self, lease: Lease, change: Change, kept: dict[str, bytes]) -> tuple[Header, Write] | None:
+        """The write by what is known of the run; it is accepted only if that is how the run still stands."""
+        known = self._known.get(lease.run_id)
+        if known is None:
+            return None
+        try:
+            return known, Write.of_commit(known, lease, change, kept)
+        except CheckpointConflict:
+            return None  # what is known may be old
+
+    def _commit(
+        self,
+        lease: Lease,
+        change: Change,
+        kept: dict[str, bytes],
+        ready: tuple[Header, Write] | None = None,
+        sent: Write | None = None,
+    ) -> int:
+        """Commit in a statement of its own. `sent` was sent before, and nobody knows what became of it."""
+        in_doubt = sent is not None
 
         def attempt(db: Db, doubt: bool) -> int:
             nonlocal sent
-            known = None if doubt else self._known.get(lease.run_id)
+            doubt = doubt or in_doubt
+            known, write = ready if ready is not None and not doubt else (None, None)
             for _ in range(TURNS):
                 fresh = known is None
                 if known is None:
-                    known = self._header_or_lost(db, lease)
+                    known, write = self._header_or_lost(db, lease), None
                     if doubt and sent is not None and landed(db, self._sql, sent, known.head):
                         return sent.revision
                     if not rules.current(known.run.lease, lease, known.now):
                         raise LeaseLost
                 try:
-                    write = sent = Write.of_commit(known, lease, change, kept)
+                    write = sent = write or Write.of_commit(known, lease, change, kept)
                     done = db.rows(self._sql.write(*write.parts), write.values)
                 except CheckpointConflict:
                     if fresh:
@@ -181,12 +217,25 @@ class Postgres(Workers, Timetable):
                 except Duplicate:
                     raise CheckpointConflict from None  # the path is completed already
                 if done:
-                    self._remember(Header(write.run, write.head, known.now))
-                    return write.revision
+                    return self._done(known, write)
                 known = None
             raise busy()
 
         return self._pool.call(attempt, patience=min(max(lease.expires - lease.acquired, 1.0), PATIENCE))
+
+    def _send(self, writes: Sequence[Write]) -> set[int]:
+        """Send several commits at once; the keys of the runs whose commit was accepted."""
+
+        def attempt(db: Db, doubt: bool) -> set[int]:
+            if doubt:
+                raise busy()  # each looks for himself what became of his own
+            return {row[0] for row in db.rows(self._sql.commit_many, many.commits(writes))}
+
+        return self._pool.call(attempt, patience=OPENING)
+
+    def _done(self, known: Header, write: Write) -> int:
+        self._remember(Header(write.run, write.head, known.now))
+        return write.revision
 
     def amend(self, run_id: str, *, revision: int, change: Change) -> int:
         """Apply an operator's change; see `Store.amend`."""
@@ -257,6 +306,9 @@ class Postgres(Workers, Timetable):
 
     def _remember(self, header: Header) -> None:
         """Spare the next commit a reading: it is written only if the run still is exactly this."""
+        if header.run.lease is None:
+            self._known.pop(header.run.run_id, None)
+            return
         if len(self._known) > _KNOWN:
             self._known.clear()
         self._known[header.run.run_id] = header

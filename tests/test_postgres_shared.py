@@ -1,0 +1,152 @@
+"""Commits of several threads that share a statement: in whatever company, each is accepted or refused for itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.postgres import Database
+from tramai.errors import LeaseLost
+from tramai.pool import Wanted, pooled
+from tramai.store import Lease, Mark, Status
+from tramai.stores import open_store
+from tramai.testing._store_given import HERE, change, new_run, record
+from tramai.testing.clock import FakeClock
+
+COUNT = 24
+
+
+@pytest.fixture
+def url(database: Database) -> str:
+    return database.url()
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Any]:
+    store = open_store(url)
+    yield store
+    store.close()
+
+
+def taken(store: Any, count: int = COUNT) -> list[Lease]:
+    """Leases of so many runs, taken in one go."""
+    pool = pooled(store)
+    for number in range(count):
+        pool.enqueue(new_run(f"r{number:02}", created=float(number)), now=0.0)
+    by = {"owner": "w", "holder": HERE, "ttl": 60.0, "now": 0.0, "most_claims": 5}
+    found = pool.take(Wanted(), limit=count, **by)  # type: ignore[arg-type]
+    return [one.lease for one in found if one.lease is not None]
+
+
+def at_once(works: list[Callable[[], Any]]) -> list[Any]:
+    """What each gave or raised, all in threads that begin together."""
+    found: list[Any] = [None] * len(works)
+    start = threading.Barrier(len(works))
+
+    def body(number: int) -> None:
+        start.wait()
+        try:
+            found[number] = works[number]()
+        except Exception as error:
+            found[number] = error
+
+    threads = [threading.Thread(target=body, args=(number,)) for number in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found
+
+
+def step(seq: int) -> Any:
+    return record(seq, f"s{seq}", Mark.COMPLETED, value=f'"{seq} \\" \u00e4"')
+
+
+def test_many_threads_share_few_statements_and_every_commit_is_there(store: Any, monkeypatch: Any) -> None:
+    leases, sent = taken(store), []
+    assert len(leases) == COUNT
+    real = store._send
+    monkeypatch.setattr(store, "_send", lambda writes: sent.append(len(writes)) or real(writes))
+    clock = FakeClock()
+
+    def carry(lease: Lease) -> None:
+        for seq in range(1, 6):
+            store.commit(lease, change(clock, step(seq)))
+        store.commit(lease, change(clock, status=Status.COMPLETED, finished=1.0, outputs="{}", release=True))
+
+    assert at_once([lambda lease=lease: carry(lease) for lease in leases]) == [None] * COUNT  # type: ignore[misc]
+    assert max(sent) > 1
+    for lease in leases:
+        run = store.get(lease.run_id)
+        assert (run.status, run.lease, run.revision, run.outputs) == (Status.COMPLETED, None, 8, "{}")
+        assert [(one.seq, one.value) for one in store.journal(lease.run_id)] == [
+            (seq, f'"{seq} \\" \u00e4"') for seq in range(1, 6)
+        ]
+
+
+def test_one_that_lost_its_lease_is_refused_and_its_neighbours_are_not(store: Any, url: str) -> None:
+    leases, other = taken(store), open_store(url)
+    for lost in leases[::3]:
+        other.release(lost, now=0.0)
+    found = at_once([lambda lease=lease: store.commit(lease, change(FakeClock(), step(1))) for lease in leases])  # type: ignore[misc]
+    assert [isinstance(one, LeaseLost) for one in found] == [number % 3 == 0 for number in range(COUNT)]
+    assert [len(other.journal(lease.run_id)) for lease in leases] == [0 if n % 3 == 0 else 1 for n in range(COUNT)]
+    other.close()
+
+
+def test_a_change_behind_the_back_of_one_is_found_and_it_is_written_all_the_same(store: Any, url: str) -> None:
+    leases, other = taken(store), open_store(url)
+    for lease in leases[::2]:
+        from tramai.store import Note
+
+        other.request_cancel(lease.run_id, Note(at=0.0, type="cancel.requested"), now=0.0)
+    found = at_once([lambda lease=lease: store.commit(lease, change(FakeClock(), step(1))) for lease in leases])  # type: ignore[misc]
+    assert found == [4 if number % 2 == 0 else 3 for number in range(COUNT)]
+    assert all(store.get(lease.run_id).cancel_requested for lease in leases[::2])
+    other.close()
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_when_the_answer_to_all_of_them_is_lost_each_looks_for_himself(
+    store: Any, monkeypatch: Any, *, done: bool
+) -> None:
+    leases, real = taken(store), store._send
+
+    def send(writes: Any) -> Any:
+        if done:
+            real(writes)
+        raise OSError("the answer is lost")
+
+    monkeypatch.setattr(store, "_send", send)
+    found = at_once([lambda lease=lease: store.commit(lease, change(FakeClock(), step(1))) for lease in leases])  # type: ignore[misc]
+    assert found == [3] * COUNT
+    assert [len(store.journal(lease.run_id)) for lease in leases] == [1] * COUNT
+
+
+def test_large_values_go_alone_and_come_back_whole(store: Any) -> None:
+    leases = taken(store, 8)
+    big = '"' + "x" * 100_000 + '"'
+    work = [
+        lambda lease=lease: store.commit(lease, change(FakeClock(), record(1, "a", Mark.COMPLETED, value=big)))
+        for lease in leases
+    ]  # type: ignore[misc]
+    assert at_once(work) == [3] * 8
+    assert {store.journal(lease.run_id)[0].value for lease in leases} == {big}
+
+
+def test_who_carries_in_another_process_knows_what_was_taken(store: Any, url: str) -> None:
+    pool = pooled(store)
+    pool.enqueue(new_run("r"), now=0.0)
+    by = {"owner": "w", "holder": HERE, "ttl": 60.0, "now": 0.0, "most_claims": 5}
+    (one,) = pool.take(Wanted(), limit=1, **by)  # type: ignore[arg-type]
+    there: Any = open_store(url)
+    there.recall(one)
+    read: list[str] = []
+    real = there._header
+    there._header = lambda db, run_id: read.append(run_id) or real(db, run_id)
+    assert there.commit(one.lease, change(FakeClock(), step(1))) == 3
+    assert read == []
+    there.close()

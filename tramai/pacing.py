@@ -1,0 +1,44 @@
+"""How many runs a slot is given ahead: as many as it ends in a moment, so none waits long behind another."""
+
+from __future__ import annotations
+
+TOGETHER = 16
+"""Runs that a slot carries side by side, when they only compute."""
+_LASTS, _LASTS_TOGETHER = 0.2, 1.0
+_AHEAD = 0.1
+"""Seconds of work that a slot has at hand."""
+_MOST = 64
+
+
+def lasts(together: bool) -> float:
+    """Seconds after which a run is none of the brief ones: nothing waits behind it any longer."""
+    return _LASTS_TOGETHER if together else _LASTS
+
+
+class Pace:
+    """How fast a slot ends its runs, lately."""
+
+    def __init__(self) -> None:
+        self._most = 1
+        self._each: float | None = None
+        self._last = 0.0
+
+    def room(self, has: int) -> int:
+        """How many more runs it may be given when it has so many: none before half of them are done."""
+        return 0 if has > self._most // 2 else self._most - has
+
+    def ended(self, now: float, spent: float, *, beside: bool) -> None:
+        """A run has ended after so many seconds; of several that were carried at once only the last bit counts."""
+        each = min(spent, now - self._last)
+        self._last = now
+        if spent > lasts(beside):
+            self.slow()
+            return
+        self._each = each if self._each is None else (3 * self._each + each) / 4
+        at_hand = int(_AHEAD / max(self._each, 1e-6)) + (TOGETHER if beside else 0)
+        self._most = max(1, min(2 * self._most, _MOST, at_hand))
+
+    def slow(self) -> None:
+        """What it carries lasts: nothing is given ahead for now."""
+        self._most = 1
+        self._each = None
