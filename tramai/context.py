@@ -35,6 +35,8 @@ class StepContext:
         self._node = node
         self._scope = scope
         self.run_id = host.run_id
+        self.plans = host.plans
+        """Plans of called workflows, by the identity of their Targets."""
         self.workflow = host.plan.workflow.name
         self.path = path
         self.attempt = attempt

@@ -253,7 +253,9 @@ class _Children:
         if found.status.terminal or (found.status is Status.FAILED and order.first):
             return standing(found, resumed=False)
         heard = self._heard(order)
-        return resume(order.run_id, store=self._store, observers=heard, options=options, clock=self._clock)
+        # The stored definition counts, also where the caller has taken a changed one; where both are one, it is here.
+        plan = order.plan if order.plan.digest == found.digest else None
+        return resume(order.run_id, store=self._store, plan=plan, observers=heard, options=options, clock=self._clock)
 
     def _heard(self, order: Order) -> tuple[Observer, ...]:
         """Tells the audience of the caller what a called run does."""

@@ -82,7 +82,7 @@ class StoreHost(Bookkeeper):
         self.servers = servers
         self.http = http
         self.providers = providers
-        self._called: dict[int, Plan] = {}
+        self.plans: dict[int, Plan] = {}
         self.limit = plan.workflow.limits.max_parallel_branches
         self.is_closing = False
         """The walk is in `finally`: no limit of the run stops it any more."""
@@ -91,10 +91,10 @@ class StoreHost(Bookkeeper):
 
     def plan_of(self, target: Target) -> Plan:
         """The plan of a called workflow."""
-        found = self._called.get(id(target))
+        found = self.plans.get(id(target))
         if found is None:
             assert target.workflow is not None  # a plan is made only of files whose calls could be read
-            found = self._called[id(target)] = Plan(target.workflow)
+            found = self.plans[id(target)] = Plan(target.workflow)
         return found
 
     def now(self) -> float:

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .. import engine, recovery
 from ..codec import decode, encode
 from ..driver import Driver
-from ..errors import Problem
-from ..event import Event
+from ..errors import NotFound, Problem
+from ..event import CalledEvent, Event
 from ..interrupt import Interrupt
 from ..plan import Plan
 from ..reducing import fold, reducers
@@ -22,11 +23,11 @@ from ..stores.memory import Memory
 from ._fragile import FOR_EVER, Cut, Fragile
 from ._gates import People
 from ._instant import Instant, InstantLoop
-from ._paths import ASKED, Pattern
+from ._paths import ASKED, Pattern, Steps
 from ._script import Answers, Call, Script, Stop
 from ._stubs import Live, stubbed
 from .clock import FakeClock
-from .ran import Ran, id_of, steps
+from .ran import Ran, StepRan, steps
 from .suite import Decision
 
 RUN_ID = "00000000-0000-7000-8000-000000000001"
@@ -91,14 +92,16 @@ class Carried:
         """Whether the run has to be resumed, after what was needed for that was done."""
         if self.store.dead:
             self.store.revive()
-            for record in recovery.open_attempts(self.store.journal(RUN_ID)):
-                self._void(record.path)
+            for run_id, before in self._runs():
+                for record in recovery.open_attempts(self.store.journal(run_id)):
+                    self._void(before + record.path)
             found = self.store.get(RUN_ID)
             if found.status in (Status.RUNNING, Status.READY):
                 return True
             result = engine.standing(found, resumed=False)
         if result.status in ("sleeping", "waiting"):
-            return self.people.speak(self.store, RUN_ID, self.clock) or self._sleep(result.wake_at)
+            said = [self.people.speak(self.store, run_id, self.clock, before) for run_id, before in self._runs()]
+            return any(said) or self._sleep(result.wake_at)
         if result.status == "blocked" and self.store.was_cut:
             self._resolve()
             return True
@@ -108,24 +111,40 @@ class Carried:
         return False
 
     def _sleep(self, wake_at: float | None) -> bool:
-        if not self.setting.wake or wake_at is None or self.people.waits(self.store, RUN_ID, wake_at):
+        if not self.setting.wake or wake_at is None:
+            return False
+        if any(self.people.waits(self.store, run_id, wake_at, before) for run_id, before in self._runs()):
             return False
         self.clock.advance(max(wake_at - self.clock.now(), 0.0))
         return True
 
     def _resolve(self) -> None:
         """The operator's word about attempts that a crash has cut off: run them again."""
-        for record in recovery.unknown_attempts(self.store.journal(RUN_ID)):
-            recovery.resolve(
-                self.store,
-                self.store.get(RUN_ID),
-                record.path,
-                as_="retry",
-                comment="cut off by the test",
-                by="tester",
-                clock=self.clock,
-            )
-            self.granted[record.path] = self.granted.get(record.path, 0) + 1
+        for run_id, before in self._runs():
+            for record in recovery.unknown_attempts(self.store.journal(run_id)):
+                recovery.resolve(
+                    self.store,
+                    self.store.get(run_id),
+                    record.path,
+                    as_="retry",
+                    comment="cut off by the test",
+                    by="tester",
+                    clock=self.clock,
+                )
+                path = before + record.path
+                self.granted[path] = self.granted.get(path, 0) + 1
+
+    def _runs(self) -> list[tuple[str, str]]:
+        """The runs that there are, the called ones first: id, and what stands before their paths."""
+        called = [(run_id, before) for run_id, before in self.live.callers.items() if self._is_there(run_id)]
+        return [*reversed(called), (RUN_ID, "")]
+
+    def _is_there(self, run_id: str) -> bool:
+        try:
+            self.store.get(run_id)
+        except NotFound:
+            return False
+        return True
 
     def _void(self, path: str) -> None:
         self.script.void[path] = self.script.void.get(path, 0) + 1
@@ -164,7 +183,7 @@ class Carried:
             error=result.error if result is not None else None,
             state=state,
             inputs=self.setting.inputs,
-            steps=steps(records, self.events),
+            steps=self._steps(),
             calls=tuple(self.script.calls),
             events=tuple(self.events),
             writes=self.store.writes,
@@ -174,6 +193,20 @@ class Carried:
             granted=self.granted,
             problem=problem,
         )
+
+    def _steps(self) -> dict[str, StepRan]:
+        """How each path ended, those in called runs after the others."""
+        events: dict[str, list[Event]] = {}
+        for event in self.events:
+            run_id = RUN_ID
+            while isinstance(event, CalledEvent):
+                run_id, event = event.run_id, event.event
+            events.setdefault(run_id, []).append(event)
+        found: dict[str, StepRan] = {}
+        for run_id, before in reversed(self._runs()):
+            for path, step in steps(self.store.journal(run_id), events.get(run_id, ())).items():
+                found[before + path] = replace(step, path=before + path)
+        return found
 
 
 def unlike(clean: Ran, ran: Ran, plan: Plan) -> list[str]:
@@ -202,10 +235,10 @@ def _timeless(value: Any) -> Any:
 
 def _repeated(clean: Sequence[Call], ran: Ran, plan: Plan) -> Iterator[str]:
     """Steps that succeeded once more although nobody said that they may."""
-    before, after = _successes(clean), _successes(ran.calls)
+    before, after, known = _successes(clean), _successes(ran.calls), Steps(plan)
     granted = _counted(ran.granted.items())
     for path, count in after.items():
-        node = plan.nodes.get(id_of(path))
+        node = known.at(path)
         if node is None or node.replay is not Replay.NON_REPLAYABLE or path.endswith(ASKED):
             continue
         if count > before.get(path, 0) + granted.get(path, 0):

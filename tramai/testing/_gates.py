@@ -27,12 +27,15 @@ class People:
         self._silent: set[str] = set()
         self.used: set[str] = set()
 
-    def speak(self, store: Any, run_id: str, clock: FakeClock) -> bool:
-        """Answer what is asked, as far as there are answers; whether anything was said."""
+    def speak(self, store: Any, run_id: str, clock: FakeClock, before: str = "") -> bool:
+        """Answer what is asked, as far as there are answers; whether anything was said.
+
+        `before`: what stands before the paths of a run that another one calls.
+        """
         said = False
         for one in deciding.look(store, run_id):
             while one.decision is None and not one.late(clock.now()):
-                answer = self._next(one.path)
+                answer = self._next(before + one.path)
                 if answer is None:
                     break
                 pattern, decision = answer
@@ -40,10 +43,10 @@ class People:
                 said = True
         return said
 
-    def waits(self, store: Any, run_id: str, instant: float) -> bool:
+    def waits(self, store: Any, run_id: str, instant: float, before: str = "") -> bool:
         """Whether an instant is the end of the time of a gate at which somebody might still say something."""
         ending = [one for one in deciding.look(store, run_id) if one.question.deadline == instant]
-        return any(one.path not in self._silent for one in ending)
+        return any(before + one.path not in self._silent for one in ending)
 
     def _next(self, path: str) -> tuple[Pattern, Decision] | None:
         for pattern, decisions in self._answers:

@@ -10,6 +10,8 @@ from ..expression import suggest
 from ..plan import Plan
 from ..step import Block, Node
 
+INTO = " > "
+"""Between the path of a step that calls a workflow and a path in that."""
 ASKED = "@verify"
 """What follows the path of a step whose `verify` asks."""
 _PART = re.compile(
@@ -20,11 +22,15 @@ _ROUND = re.compile(r"@\d+")
 
 
 class Pattern(msgspec.Struct, frozen=True):
-    """A key, taken apart: ids with the keys of the blocks they stand in; one id alone means it anywhere."""
+    """A key, taken apart: ids with the keys of the blocks they stand in; one id alone means it anywhere.
+
+    `inner` is what follows in the workflow that the step calls.
+    """
 
     text: str
     parts: tuple[tuple[str, str | None], ...]
     asked: bool = False
+    inner: Pattern | None = None
 
     @property
     def id(self) -> str:
@@ -35,15 +41,24 @@ class Pattern(msgspec.Struct, frozen=True):
     def rank(self) -> tuple[int, int, int]:
         """How little it leaves open: of two that fit, the greater one goes first."""
         exact = sum(label != "*" for _, label in self.parts[:-1])
-        return (len(self.parts), exact, sum(name != _roundless(name) for name, _ in self.parts))
+        mine = (len(self.parts), exact, sum(name != _roundless(name) for name, _ in self.parts))
+        if self.inner is None:
+            return mine
+        first, second, third = self.inner.rank
+        return (mine[0] + first, mine[1] + second, mine[2] + third)
 
     @property
     def anywhere(self) -> bool:
         """Whether it means the step in every turn of every loop around it."""
-        return all(label == "*" for _, label in self.parts[:-1])
+        mine = all(label == "*" for _, label in self.parts[:-1])
+        return mine and (self.inner is None or self.inner.anywhere)
 
     def fits(self, path: str) -> bool:
         """Whether the step at a path is meant."""
+        if self.inner is not None:
+            head, _, rest = path.partition(INTO)
+            outer = msgspec.structs.replace(self, inner=None)
+            return bool(rest) and outer.fits(head) and self.inner.fits(rest)
         asked = path.endswith(ASKED)
         if asked is not self.asked:
             return False
@@ -98,6 +113,9 @@ class Steps:
 
     def find(self, key: str) -> Pattern | str:
         """The pattern of a key; or, as text, what is wrong with it."""
+        if ">" in key:
+            head, _, rest = key.partition(">")
+            return self._inside(key, head.strip(), rest.strip())
         asked = key.endswith(ASKED)
         parts = split(key.removesuffix(ASKED))
         if parts is None:
@@ -115,6 +133,43 @@ class Steps:
             return f"step `{id}` asks no verb in `verify`"
         return Pattern(key, parts, asked)
 
+    def _inside(self, key: str, head: str, rest: str) -> Pattern | str:
+        """The pattern of a key that goes on in a called workflow."""
+        outer = self.find(head)
+        if isinstance(outer, str):
+            return outer
+        called = self.called(outer.id)
+        if called is None:
+            return f"step `{outer.id}` calls no workflow"
+        inner = called.find(rest)
+        if isinstance(inner, str):
+            return f"in what `{outer.id}` calls, {inner}"
+        return msgspec.structs.replace(outer, text=key, inner=inner)
+
+    def called(self, id: str) -> Steps | None:
+        """The steps of the workflow that a `call` calls."""
+        node = self.nodes[id]
+        found = [target.workflow for _, target in node.step.called() if target.workflow is not None]
+        return Steps(Plan(found[0])) if node.verb == "call" and found else None
+
+    def meant(self, pattern: Pattern) -> Node:
+        """The step that a pattern means, in whatever workflow it stands."""
+        if pattern.inner is None:
+            return self.nodes[pattern.id]
+        called = self.called(pattern.id)
+        assert called is not None  # `find` has seen to it
+        return called.meant(pattern.inner)
+
+    def at(self, path: str) -> Node | None:
+        """The step at a path."""
+        head, into, rest = path.partition(INTO)
+        parts = split(head.removesuffix(ASKED))
+        id = _roundless(parts[-1][0]) if parts else ""
+        if id not in self.nodes:
+            return None
+        called = self.called(id) if into else None
+        return called.at(rest) if called is not None else self.nodes[id] if not into else None
+
     def chain(self, id: str) -> list[str]:
         """The names from the outermost container to the step."""
         found = [id]
@@ -125,6 +180,12 @@ class Steps:
     def path(self, id: str) -> str:
         """A path that means a step anywhere."""
         return "".join(f"{one}[*]." for one in self.chain(id)[:-1]) + id
+
+
+def id_of(path: str) -> str:
+    """The id of the step at a path."""
+    parts = split(path.removesuffix(ASKED))
+    return parts[-1][0].partition("@")[0] if parts else path
 
 
 def caught(node: Node) -> tuple[Block, ...]:

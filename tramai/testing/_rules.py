@@ -117,6 +117,9 @@ class _Rules:
         """What is expected, and where the run is cut off."""
         if case.crash_after is not None:
             yield from self.step(case.crash_after, (*at, "crash_after"), key=False)
+            if ">" in case.crash_after:
+                what, hint = "a run is cut off behind a step of its own", "name the step that calls"
+                yield self.problem("TRM778", what, (*at, "crash_after"), hint, key=False)
             if case.crash_everywhere:
                 what = "a test has `crash_after` or `crash_everywhere`, not both"
                 yield self.problem("TRM778", what, (*at, "crash_everywhere"), "make two tests of it")
@@ -174,8 +177,8 @@ class _Rules:
         found = self.steps.find(key)
         if not isinstance(found, Pattern):
             yield from self.step(key, at)
-        elif self.plan.nodes[found.id].verb != "gate" or getattr(self.plan.nodes[found.id].step, "ask", None) is None:
-            yield self.problem("TRM773", f"step `{found.id}` asks nobody", at, "only a `gate` with `ask` is answered")
+        elif (gate := self.steps.meant(found)).verb != "gate" or getattr(gate.step, "ask", None) is None:
+            yield self.problem("TRM773", f"step `{gate.id}` asks nobody", at, "only a `gate` with `ask` is answered")
 
     def step(self, name: str, at: Pointer, *, key: bool = True, whole: bool = False) -> Iterator[Problem]:
         """A step that is there; `whole`: one that stands for a container stands for all of it."""
@@ -185,9 +188,12 @@ class _Rules:
             if not hint:
                 what, _, hint = found.partition(": ")
             yield self.problem("TRM773", what, at, hint or f"steps: {', '.join(list(self.plan.nodes)[:12])}", key=key)
-        elif whole and isinstance(self.plan.nodes[found.id].step, Control) and not found.anywhere:
-            what = f"`{found.id}` holds other steps: a stub can only stand for it everywhere"
-            yield self.problem("TRM778", what, at, f"write `{self.steps.path(found.id)}`", key=key)
+        elif whole and isinstance((node := self.steps.meant(found)).step, Control) and not found.anywhere:
+            what = f"`{node.id}` holds other steps: a stub can only stand for it everywhere"
+            hint = (
+                f"write `{self.steps.path(found.id)}`" if found.inner is None else "write it with `[*]`, or as its id"
+            )
+            yield self.problem("TRM778", what, at, hint, key=key)
 
     def unknown(self, what: str, name: str, known: Iterable[str], at: Pointer, *, key: bool = True) -> Problem:
         names = list(known)

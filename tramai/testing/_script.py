@@ -55,9 +55,10 @@ class Script:
         """The stub for a path."""
         return next((stub for stub in self._stubs if stub[0].fits(path)), None)
 
-    def names(self, id: str, *, asked: bool) -> bool:
-        """Whether any stub is for a step, or for what its `verify` asks."""
-        return any(pattern.id == id and pattern.asked is asked for pattern, _ in self._stubs)
+    @property
+    def patterns(self) -> list[Pattern]:
+        """Which steps it has answers for."""
+        return [pattern for pattern, _ in self._stubs]
 
     def answer(self, path: str, attempt: int) -> Answer | None:
         """The answer to an attempt, None where no stub is meant for the path. Stop when there is none left."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec import UNSET
 
+from ..calling import child_id
 from ..codec import Json
 from ..context import StepContext
 from ..definition import Workflow
@@ -19,7 +20,7 @@ from ..running import Context
 from ..step import Block, Control, Done, Node, Outcome, Replay, Step, StepError
 from ..target import Target
 from ._instant import Instant
-from ._paths import blocks_of
+from ._paths import INTO, Pattern, blocks_of, id_of
 from ._script import Call, Script, failure, usage
 from .suite import Answer
 
@@ -30,12 +31,19 @@ PASSIVE = frozenset(("local", "delay", "gate"))
 
 
 class Live(msgspec.Struct):
-    """What the stubs of one run share: the script, and the driver that lets time pass."""
+    """What the stubs of one run, and of those that it calls, share: the script, the driver that lets time pass."""
 
     script: Script
     driver: Instant | None = None
+    callers: dict[str, str] = {}
+    """For each called run: what stands before its paths."""
     shown: Json = None
     """The output of the stub that ran last; it is asked for at once."""
+
+    def path(self, ctx: Context) -> str:
+        """The path of a step, through all that call its workflow."""
+        assert isinstance(ctx, StepContext)
+        return self.callers.get(ctx.run_id, "") + ctx.path
 
 
 class Stub(Step, frozen=True, kw_only=True):
@@ -67,12 +75,13 @@ class Stub(Step, frozen=True, kw_only=True):
         if live.script.stopped is not None:
             raise live.script.stopped
         node: Node = self.node
-        answer = live.script.answer(ctx.path, ctx.attempt)
+        path = live.path(ctx)
+        answer = live.script.answer(path, ctx.attempt)
         if answer is None:
             return await self._itself(node, ctx)
         call = Call(
-            step=node.id,
-            path=ctx.path,
+            step=INTO.join([*map(id_of, path.split(INTO)[:-1]), node.id]),
+            path=path,
             verb=node.verb,
             attempt=ctx.attempt,
             given=given(node.step, ctx),
@@ -91,7 +100,7 @@ class Stub(Step, frozen=True, kw_only=True):
     async def _itself(self, node: Node, ctx: Context) -> Outcome:
         """The step's own work, where it reaches nothing outside or is allowed to."""
         if not (self.free or _is_offline(node.step, ctx)):
-            raise refusal(self.live.script, node, ctx.path)
+            raise refusal(self.live.script, node, self.live.path(ctx))
         outcome = await node.step.run(ctx)
         if isinstance(outcome, Done):
             self.live.shown = self._shown(UNSET, outcome.result, ctx)
@@ -125,19 +134,73 @@ class Stub(Step, frozen=True, kw_only=True):
         live.driver.pass_time(answer.takes)
 
 
+class Passing(Step, frozen=True, kw_only=True):
+    """A `call` that really calls: its own workflow, with stubs in it."""
+
+    straight: ClassVar[bool] = True
+    answers: ClassVar[bool] = False
+
+    node: Any
+    live: Any
+    plan: Any
+
+    def replay(self) -> Replay:
+        """As the step itself."""
+        policy: Replay = self.node.replay
+        return policy
+
+    def output(self, result: Any) -> Json:
+        """As the step itself."""
+        return self.node.step.output(result)  # type: ignore[no-any-return]
+
+    async def run(self, ctx: Context) -> Outcome:
+        """Call it, and know the run that it is by its caller's path."""
+        assert isinstance(ctx, StepContext)
+        live, step = self.live, self.node.step
+        live.callers[child_id(ctx.run_id, ctx.path)] = live.path(ctx) + INTO
+        ctx.plans[id(step.workflow)] = self.plan
+        driver = live.driver
+        try:
+            return await step.run(ctx)  # type: ignore[no-any-return]
+        finally:
+            live.driver = driver
+
+
 def refusal(script: Script, node: Node, path: str) -> BaseException:
     """The end of a run that has come to a step which reaches outside, and has no stub."""
     what = f"`{path}` would reach outside: it is a step of `{node.verb}` without a stub"
-    hint = f"add `{node.id}` to `stubs`, or let it really run with `allow: [{node.verb}]`"
+    name = INTO.join([*map(id_of, path.split(INTO)[:-1]), node.id])
+    hint = f"add `{name}` to `stubs`, or let it really run with `allow: [{node.verb}]`"
+    if node.verb == "call":
+        hint += f"; `{name}{INTO}STEP` in `stubs` stands for a step of the workflow that it calls"
     return script.stop("TRM772", what, None, hint)
 
 
 def stubbed(plan: Plan, live: Live, *, allow: Iterable[str], env: Mapping[str, str]) -> Plan:
     """The same plan, with the same digest, in which stubs stand for steps that have one or would reach outside."""
+    return _stubbed(plan, _Means(live, frozenset(allow), live.script.patterns), env)
+
+
+class _Means(msgspec.Struct, frozen=True):
+    """What stands for the steps of one workflow, its callers aside."""
+
+    live: Live
+    allowed: frozenset[str]
+    patterns: list[Pattern]
+
+    def named(self, id: str, *, asked: bool) -> bool:
+        """Whether any stub is for a step, or for what its `verify` asks."""
+        return any(one.inner is None and one.id == id and one.asked is asked for one in self.patterns)
+
+    def inside(self, id: str) -> list[Pattern]:
+        """Which stubs are for the steps of the workflow that a step calls."""
+        return [one.inner for one in self.patterns if one.inner is not None and one.id == id]
+
+
+def _stubbed(plan: Plan, means: _Means, env: Mapping[str, str]) -> Plan:
     fresh = restore(plan.canonical, plan.workflow.version).workflow
-    allowed = frozenset(allow)
     for block in top(fresh):
-        _replace(block, live, allowed)
+        _replace(block, means)
     own = {name: Template(text.replace("${{", "$${{")) for name, text in env.items()}
     workflow = msgspec.structs.replace(
         fresh,
@@ -147,11 +210,12 @@ def stubbed(plan: Plan, live: Live, *, allow: Iterable[str], env: Mapping[str, s
         secrets=plan.workflow.secrets,
     )
     made = Plan(workflow, canonical=plan.canonical)
-    real = [node for node in made.nodes.values() if not isinstance(node.step, (Control, Stub))]
+    inner = [node.step.plan for node in made.nodes.values() if isinstance(node.step, Passing)]
+    real = [node for node in made.nodes.values() if not isinstance(node.step, (Control, Stub, Passing))]
     really = [node.step.node.step for node in made.nodes.values() if isinstance(node.step, Stub) and node.step.free]
     steps = [*(node.step for node in real), *(step for step in really if not isinstance(step, Control))]
     made.__dict__["needs_loop"] = any(step.needs_loop() for step in steps)
-    made.__dict__["spawns"] = any(step.spawning() for step in steps)
+    made.__dict__["spawns"] = any(step.spawning() for step in steps) or any(plan.spawns for plan in inner)
     return made
 
 
@@ -160,21 +224,27 @@ def top(workflow: Workflow) -> tuple[Block, ...]:
     return tuple(block for _, _, block in workflow.blocks())
 
 
-def _replace(block: Block, live: Live, allowed: frozenset[str]) -> None:
-    block.nodes = tuple(_replaced(node, live, allowed) for node in block.nodes)
+def _replace(block: Block, means: _Means) -> None:
+    block.nodes = tuple(_replaced(node, means) for node in block.nodes)
 
 
-def _replaced(node: Node, live: Live, allowed: frozenset[str], *, asked: bool = False) -> Node:
+def _replaced(node: Node, means: _Means, *, asked: bool = False) -> Node:
     for inner in blocks_of(node):
-        _replace(inner, live, allowed)
+        _replace(inner, means)
     if node.retry is not None:  # without chance: a test is the same each time
         node = msgspec.structs.replace(node, retry=msgspec.structs.replace(node.retry, jitter=0.0))
     if isinstance(node.verify, Node):
-        node = msgspec.structs.replace(node, verify=_replaced(node.verify, live, allowed, asked=True))
-    free = runs(node, allowed)
-    if free and not live.script.names(node.id, asked=asked):
+        node = msgspec.structs.replace(node, verify=_replaced(node.verify, means, asked=True))
+    free, named = runs(node, means.allowed), means.named(node.id, asked=asked)
+    within = means.inside(node.id) if node.verb == "call" and not named and not asked else []
+    if within:
+        ((_, target),) = node.step.called()
+        assert target.workflow is not None  # a plan is made only of files whose calls could be read
+        plan = _stubbed(Plan(target.workflow), _Means(means.live, means.allowed, within), {})
+        return msgspec.structs.replace(node, step=Passing(node=node, live=means.live, plan=plan), replay_as=node.replay)
+    if free and not named:
         return node
-    stub = Stub(node=node, live=live, free=free)
+    stub = Stub(node=node, live=means.live, free=free)
     return msgspec.structs.replace(node, step=stub, output=None, replay_as=node.replay)
 
 

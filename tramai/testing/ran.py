@@ -11,7 +11,7 @@ from ..codec import Json, decode
 from ..errors import Problem
 from ..event import Event, StepFinished
 from ..store import ENDS, Mark, Record
-from ._paths import ASKED, split
+from ._paths import id_of
 from ._script import Call
 
 
@@ -79,12 +79,6 @@ class Ran(Struct, frozen=True, kw_only=True):
         ids = [id_of(path) for path in self.steps]
         alone = {id: step for id, step in zip(ids, self.steps.values(), strict=True) if ids.count(id) == 1}
         return {**alone, **self.steps}
-
-
-def id_of(path: str) -> str:
-    """The id of the step at a path."""
-    parts = split(path.removesuffix(ASKED))
-    return parts[-1][0].partition("@")[0] if parts else path
 
 
 def steps(records: Sequence[Record], events: Sequence[Event]) -> dict[str, StepRan]:

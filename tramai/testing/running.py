@@ -12,9 +12,9 @@ import msgspec
 from ..document import Document
 from ..errors import Position, Problem, Related, TramaiError
 from ._moment import moment
-from ._paths import Steps
+from ._paths import INTO, Steps, id_of
 from ._verdict import verdict
-from .ran import Ran, id_of
+from .ran import Ran
 from .reading import Loaded
 from .suite import Case, Suite
 from .workflow_test import WorkflowTest
@@ -187,11 +187,11 @@ def _placed(problem: Problem, loaded: Loaded, at: tuple[str | int, ...]) -> Prob
     related: tuple[Related, ...] = ()
     assert loaded.plan is not None
     if problem.code == "TRM772":
-        name = id_of(problem.message.partition("`")[2].partition("`")[0])
-        node = loaded.plan.nodes.get(name)
+        path = problem.message.partition("`")[2].partition("`")[0]
+        node = Steps(loaded.plan).at(path.partition(INTO)[0])
         source = loaded.plan.workflow.document
         if node is not None and source is not None:
-            related = (Related(source.position(node.at), f"step `{name}` is here"),)
+            related = (Related(source.position(node.at), f"step `{node.id}` is here"),)
     return msgspec.structs.replace(problem, position=position, pointer=at, related=related)
 
 

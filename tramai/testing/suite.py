@@ -149,7 +149,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Stubs,
         Meta(
             description="What steps do in the place of their work, by path, by id, or by a path with `*` as a key; "
-            "a list has an answer for each attempt.",
+            "`tell > send` is `send` in the workflow that `tell` calls. A list has an answer for each attempt.",
             examples=[{"fetch": {"output": {"status": 200}}}],
         ),
     ] = {}
