@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import pytest
 
 from tests.engine import functions
 from tests.engine.support import RUN, name
-from tramai import document, engine, inputs, plan, plancache, workflow
+from tramai import carrying, document, engine, inputs, plan, plancache, workflow
 from tramai.interrupt import Interrupt
 from tramai.plan import Plan
-from tramai.store import Mark, Status, Store
+from tramai.pool import Wanted, pooled
+from tramai.store import Holder, Mark, Status, Store
 from tramai.stores.memory import Memory
 from tramai.testing.clock import FakeClock
 
@@ -151,6 +153,42 @@ def test_a_called_run_that_sleeps_suspends_its_caller_and_goes_on_with_it(tmp_pa
     clock.advance(7200)
     assert engine.resume(RUN, store=store, clock=clock).outputs == {"got": 8}
     assert len(called(store)) == 1
+
+
+def test_a_called_run_in_other_hands_is_waited_for(tmp_path: Path, store: Memory) -> None:
+    """A runner that died on another host leaves two leases, and that of the caller may end first."""
+    clock = FakeClock()
+    child = CHILD.replace("  - id: check\n", "  - id: wait\n    delay: 2h\n  - id: check\n")
+    start(write(tmp_path, child=child, parent=PARENT), store, clock=clock)
+    clock.advance(7200)
+    (inner,) = called(store)
+    elsewhere = Holder("another-host", "", 1, "")
+    _, lease = store.claim(inner, owner="them", holder=elsewhere, ttl=90.0, now=clock.now())
+    result = engine.resume(RUN, store=store, clock=clock, options=engine.Options(wait=0.0))
+    assert (result.status, result.wake_at) == ("sleeping", lease.expires)
+    clock.advance(90.0)
+    assert engine.resume(RUN, store=store, clock=clock).outputs == {"got": 8}
+
+
+def test_a_caller_may_sleep_as_often_as_what_it_calls(tmp_path: Path) -> None:
+    """Claims are counted for those who die in them, and a worker that puts a run to sleep does not."""
+    store, clock = pooled(Memory()), FakeClock()
+    naps = "".join(f"  - {{id: nap{number}, delay: 2h}}\n" for number in range(8))
+    made = plan.load(
+        str(write(tmp_path, child=CHILD.replace("  - id: check\n", f"{naps}  - id: check\n"), parent=PARENT))
+    )
+    run = carrying.enqueue(made, {"n": 4}, store=store, clock=clock)
+    for _ in range(9):
+        by = {"owner": "w", "holder": Holder.here(), "ttl": 60.0, "now": clock.now(), "most_claims": 2}
+        (one,) = store.take(Wanted(), limit=1, **by)  # type: ignore[arg-type]
+        assert one.run is not None
+        assert one.lease is not None, one.run.error
+        carrying.carry(
+            one.run, one.lease, sent=time.monotonic(), store=store, options=engine.Options(wait=0.0), clock=clock
+        )
+        assert store.get(run.run_id).claims_without_progress == 0
+        clock.advance(7200)
+    assert store.get(run.run_id).status is Status.COMPLETED
 
 
 def test_a_called_run_is_cancelled_with_its_caller(tmp_path: Path, store: Memory) -> None:

@@ -179,8 +179,9 @@ async def _carried(host: StoreHost, ctx: StepContext, order: Order) -> tuple[Res
     except GroupFull as full:
         raise StepError("refused", full.message, hint=full.hint) from full
     except LeaseHeld as held:
-        what = f"the called run {order.run_id} is carried out by another runner: {held.message}"
-        raise StepError("refused", what, hint="resume this run when that one is over") from held
+        # Somebody is at it, or was: of a runner that died elsewhere the lease of the caller ends before that of the
+        # called run, or after it.
+        raise Suspended(float(str(held.details["expires"]))) from held
     except OutcomeUnknown as unknown:
         raise _blocked(ctx.path, order.run_id, unknown.message) from unknown
     finally:

@@ -357,6 +357,7 @@ class Session:
             wake_at=wake_at,
             finished=now if kept in (Status.COMPLETED, Status.FAILED, Status.CANCELLED) else None,
             release=True,
+            unclaimed=True,  # who ends in order has not died of it: that is what claims are counted for
         )
         try:
             self.journal.write(change)
