@@ -384,3 +384,20 @@ def test_shells_offer_what_is_registered(tramai: Call) -> None:
         "nightly#2": "0 8 * * 1, UTC, paused",
     }
     assert {"apply", "history", "serve"} <= set(offered("tramai schedule "))
+
+
+def test_the_next_run_is_of_the_definition_that_was_registered_last(tramai: Call) -> None:
+    write("nightly.yaml", flow(cron="* * * * *"))
+    applied(tramai, "nightly.yaml")
+    write("nightly.yaml", flow(cron="* * * * *").replace("id: greet", "id: salute"))
+    assert applied(tramai, "nightly.yaml") == [("changed", "nightly#1")]
+    (entry,) = entries()
+    age(61)
+    turn()
+    (run,) = document(tramai("list", "--json"))["runs"]
+    found = document(tramai("show", run["run_id"], "--json"))["run"]
+    assert found["digest"] == entry.digest
+    assert tramai("worker", "--once", "--poll", "50ms").exit_code == 0
+    shown = document(tramai("show", run["run_id"], "--json"))["run"]
+    assert (shown["status"], [step["id"] for step in shown["steps"]]) == ("completed", ["salute"])
+    assert shown["inputs"] == {"who": "world"}
