@@ -245,16 +245,14 @@ class _Children:
             again=None,  # its caller is tried again
             answer=None,  # nobody is asked in the middle of a step
         )
+        heard = self._heard(order)
         try:
             found = self._store.get(order.run_id)
         except NotFound:
-            heard = self._heard(order)
             return run(order.plan, order.inputs, store=self._store, observers=heard, options=options, clock=self._clock)
         if found.status.terminal or (found.status is Status.FAILED and order.first):
             return standing(found, resumed=False)
-        heard = self._heard(order)
-        # The stored definition counts, also where the caller has taken a changed one; where both are one, it is here.
-        plan = order.plan if order.plan.digest == found.digest else None
+        plan = order.plan if order.plan.digest == found.digest else None  # else the stored definition counts
         return resume(order.run_id, store=self._store, plan=plan, observers=heard, options=options, clock=self._clock)
 
     def _heard(self, order: Order) -> tuple[Observer, ...]:
