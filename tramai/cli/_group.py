@@ -325,6 +325,7 @@ def _print_version(context: click.Context, _: click.Parameter, value: bool) -> N
 HELP = """Durable workflows written as YAML or TOML files.
 
 \b
+  tramai demo                             see it at work, offline
   tramai run review.yaml -i base=main     start a run
   tramai resume k3f9q2mz                  go on with it after anything
 """
@@ -332,7 +333,10 @@ HELP = """Durable workflows written as YAML or TOML files.
 group = Group(
     name="tramai",
     help=HELP,
-    epilog="tramai COMMAND --help shows examples and every flag of a command.",
+    epilog=(
+        "\b\ntramai COMMAND --help shows examples and every flag of a command.\n"
+        "tramai help lists topics: expressions, secrets, replay and others."
+    ),
     params=[
         *global_flags(),
         click.Option(

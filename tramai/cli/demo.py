@@ -102,7 +102,8 @@ class _Demo:
             return self._astray(first)
         done = len(first.began) - 1
         self._say(
-            f"`publish` failed. What ended before it is in the journal: {done} steps. The cause is mended:",
+            f"`publish` failed. The {done} steps that ended before it are in the journal.",
+            "The cause is mended, and the same run goes on:",
             "$ touch online",
             f"$ tramai resume {short(self._run_id)}",
         )
@@ -208,8 +209,9 @@ class _Demo:
             )
             return
         self._say(
-            f"Only `publish` ran again. {LEDGER} has {len(charged)} lines, one for each customer: nobody was charged",
-            "twice, and the model was not asked a second time. The journal of the run:",
+            f"Only `publish` ran again. {LEDGER} has {len(charged)} lines, one for each customer:",
+            "nobody was charged twice, and the model was not asked a second time.",
+            "The journal of the run:",
             "",
         )
         _table(session, journal)
