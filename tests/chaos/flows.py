@@ -170,6 +170,28 @@ finally: [{{id: clean, replay: replayable, {_DO}}}]
 """,
         lambda n: 2 if n > 5 else 3,
     ),
+    "sums": Flow(
+        """
+  - {id: a, local: "${{ inputs.n + 1 }}", save: {total: "${{ result }}"}}
+  - {id: each, foreach: {items: "${{ [1, 2, 3] }}", as: it, do: [
+      {id: one, local: "${{ it * 2 }}", save: {total: "${{ result }}", seen: "${{ it }}"}}]}}
+  - {id: round, repeat: {max: 5, until: "${{ loop.index >= 3 }}", do: [
+      {id: turn, local: "${{ loop.index }}", save: {seen: "${{ result }}"}}]}}
+  - {id: way, branch: {if: "${{ inputs.n > 5 }}", else: [], then: [
+      {id: high, local: 1, save: {total: "${{ result }}"}}]}}
+""",
+        lambda n: n + 1 + 12 + (n > 5),
+        lambda n: [1, 2, 3, 1, 2, 3],
+    ),
+    "dozes": Flow(
+        """
+  - {id: a, local: 1, save: {total: "${{ result }}"}}
+  - {id: rest, delay: 700ms}
+  - {id: b, local: 2, save: {total: "${{ result }}", seen: "${{ inputs.n }}"}}
+""",
+        lambda n: 3,
+        lambda n: [n],
+    ),
     "few": Flow(
         f"""
   - {{id: a, replay: replayable, {_DO}, {_ONE}}}

@@ -22,6 +22,8 @@ from tramai.stores import open_store
 from .flows import FLOWS
 
 _BREATH = 0.3
+_BRIEF = ("sums", "dozes", "sums")
+"""Once more: a slot carries several of these side by side, and they pass by quickly."""
 
 
 class People:
@@ -70,7 +72,7 @@ class People:
 
     def _start(self) -> None:
         """Make runs, evenly over the time; what is not acknowledged is asked for again with the same key."""
-        chance, names = random.Random(self._seed + 1), [name for name in FLOWS if name != "inner"]
+        chance, names = random.Random(self._seed + 1), [*(name for name in FLOWS if name != "inner"), *_BRIEF]
         began, place = time.monotonic(), {"effects": self._folder / "effects", "program": self._folder / "effect.sh"}
         with contextlib.closing(open_store(self._url)) as store:
             for number in range(self._runs):
