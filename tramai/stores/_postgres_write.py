@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -14,7 +14,9 @@ from . import _postgres_rows as columns
 from . import _rows as rows
 from ._postgres_connection import Db
 from ._postgres_rows import Header
-from ._postgres_sql import Sql
+
+if TYPE_CHECKING:
+    from ._postgres_sql import Sql
 
 _RECORD, _NOTE = ("seq", "path", "mark", "value", "body", "sum"), ("seq", "body", "sum")
 TURNS = 50
