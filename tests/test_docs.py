@@ -198,7 +198,7 @@ def told(text: str) -> str:
         (r"\b[0-9a-f]{8}\b", "ID"),
         (r"\b\d+(\.\d+)?s\b", "TIME"),
         (r"\bsleep \d+", "sleep TIME"),
-        (r"\d{4}-\d\d-\d\d \d\d:\d\d", "DATE"),
+        (r"(\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d{4}-\d\d-\d\d \d\d:\d\d([+-]\d\d:\d\d)?", "DATE"),
         (r"\s+", " "),
     ):
         text = re.sub(pattern, word, text)
