@@ -102,7 +102,9 @@ def test_what_does_not_go_as_it_should_is_1_and_says_where_to_look(
     monkeypatch.setattr("tramai.cli.init.template", lambda name: broken)
     result = tramai("demo", "--dir", "play")
     assert result.exit_code == 1
-    assert "it stopped here: failed" in result.stderr
+    assert "error[TRM720]: the demonstration stopped: its run is failed" in result.stderr
+    found = check(document(tramai("demo", "--dir", "again", "--json")))
+    assert (found["exit_status"], found["error"]["code"]) == (1, "TRM720")
     assert "tramai doctor" in result.stderr
 
 

@@ -287,6 +287,7 @@ def test_every_exit_status_is_forced(
     assert result.exit_code == status, result.output
     assert "Traceback" not in result.output
     if form == "json":
+        assert result.stdout, "there is a document, however it ends"
         for line in result.stdout.splitlines():
             assert json.loads(line)["schema"].startswith("tramai.")
 

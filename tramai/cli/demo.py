@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import ConfigurationError
+from ..errors import ConfigurationError, TramaiError
 from ._group import verb
 from ._session import Session
 
@@ -21,6 +21,14 @@ FILE = "demo.yaml"
 LEDGER = "ledger.txt"
 STORE = "sqlite:.tramai/tramai.db"
 SETTINGS = f'# The runs of this folder are kept in it, whatever is set elsewhere.\nstore = "{STORE}"\n'
+
+
+class DemoAstray(TramaiError):
+    """the demonstration stopped: its run is {status}, in {folder}"""
+
+    # It ends with the exit status of its run.
+    code = "TRM720"
+    exit_status = 1
 
 
 @verb("demo", "tramai demo", "tramai demo --dir playground", "tramai demo --json")
@@ -157,10 +165,9 @@ class _Demo:
 
     def _astray(self, part: DemoPart) -> int:
         """It was stopped, or something on this machine is not as it should be."""
-        where = f"it stopped here: {part.status} in {self._folder}"
-        self._session.err.line(f"error: {where}")
-        self._session.note("  look at what this machine has: tramai doctor")
-        return part.exit_status or 1
+        error = DemoAstray(status=part.status, folder=self._folder, hint="tramai doctor says what this machine lacks")
+        error.exit_status = part.exit_status or 1
+        raise error
 
     def _charged(self) -> list[str]:
         try:
