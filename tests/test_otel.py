@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 from tramai import deciding, engine, tracing
+from tramai.cli import _observers
 from tramai.clock import SystemClock
 from tramai.codec import decode
-from tramai.errors import ConfigurationError, ExtraMissing
+from tramai.errors import ConfigurationError, ExtraMissing, StoreUnavailable
 from tramai.observers import _otel_export as export
-from tramai.store import Note
+from tramai.store import Change, Lease, Note
 from tramai.stores.memory import Memory
 
 from .engine.support import RUN, make, name, run
@@ -189,6 +190,19 @@ def test_a_damaged_note_is_no_link(spans: Spans) -> None:
     deciding.decide(store, RUN, "ok", decision="approved", by="me", clock=SystemClock())
     assert engine.resume(RUN, store=store, plan=made, observers=[spans.observer]).status == "completed"
     assert spans.named("RUN test").links == ()
+
+
+def test_what_an_error_left_open_is_delivered_when_nothing_more_comes(spans: Spans) -> None:
+    class Breaks(Memory):
+        def commit(self, lease: Lease, change: Change) -> int:
+            raise StoreUnavailable(what="it is away")
+
+    with pytest.raises(StoreUnavailable):
+        run(Breaks(), make([{"id": "a", "local": 1}]), observers=[spans.observer])
+    assert "RUN test" not in [span.name for span in spans.all]
+    _observers.close([print, spans.observer, spans.observer])
+    whole = spans.named("RUN test")
+    assert (whole.status.status_code, given(whole)["error.type"]) == (StatusCode.ERROR, "_OTHER")
 
 
 # The extra, and where spans go.

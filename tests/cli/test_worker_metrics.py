@@ -6,11 +6,13 @@ import json
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -222,6 +224,17 @@ def test_the_backlog_is_counted_once_for_many_who_ask(monkeypatch: pytest.Monkey
     watch = Watch(store, kind="memory", queues=("q",), slots=1)
     assert [value(parsed(_text(watch)), "tramai_queue_runs_ready", queue="q") for _ in range(3)] == [7, 7, 7]
     assert len(calls) == 1
+
+
+def test_the_count_goes_down_an_index_and_no_further_than_it_is_told(tmp_path: Path) -> None:
+    from tramai.stores import _sqlite_pool
+
+    store = open_store(f"sqlite:{tmp_path}/runs.db")
+    connection = sqlite3.connect(tmp_path / "runs.db")
+    plan = connection.execute(f"EXPLAIN QUERY PLAN {_sqlite_pool._WAITING}", ("q", 10)).fetchall()
+    connection.close()
+    store.close()
+    assert any("USING COVERING INDEX run_ready" in row[-1] or "USING INDEX run_ready" in row[-1] for row in plan), plan
 
 
 def test_names_of_workflows_are_bounded_and_no_id_is_a_label() -> None:

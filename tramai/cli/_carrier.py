@@ -155,6 +155,8 @@ class Carrier:
             found: TramaiError = public(error)
             code = str(found.details.get("because", found.code))
             return Report(kind="refused", run_id=run_id, code=code, message=found.message, hint=found.hint)
+        finally:
+            _observers.close(observers)
         return Report(
             kind="done",
             run_id=ended.run_id,

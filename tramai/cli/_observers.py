@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .. import kinds
@@ -29,6 +29,19 @@ def _made(name: str, place: Position | None) -> Any:
             what=f"no installed package brings the observer `{name}`", hint=_near(name), position=place
         ) from None
     return instance(found)
+
+
+def close(observers: Iterable[Any]) -> None:
+    """Tell those who want to know it that nothing more comes; what they raise stays with them."""
+    for observer in observers:
+        try:
+            getattr(observer, "close", _nothing)()
+        except Exception:  # noqa: BLE001, S112 - observers are fail-open by promise
+            continue
+
+
+def _nothing() -> None:
+    """What closes an observer that does not care."""
 
 
 def instance(found: kinds.Plugin) -> Any:

@@ -184,7 +184,8 @@ def _carry(
     from . import _ending
 
     tally, reports = Tally(), _reports(request)
-    watching = [*([answers] if answers is not None else []), *_watching(session)]
+    named = _watching(session)
+    watching = [*([answers] if answers is not None else []), *named]
     with Signals() as signals:
         watching += _until(request, signals)
         final = _Final(request, signals)
@@ -222,6 +223,8 @@ def _carry(
         finally:
             for view in views:
                 view.close()
+            if named:
+                _close(named)
     assert tally.finished is not None
     finished = final(tally.finished)
     if not session.json:
@@ -258,6 +261,12 @@ def _watching(session: Session) -> list[Any]:
     from . import _observers
 
     return [*session.watching, *_observers.made(session.settings.observers)]
+
+
+def _close(observers: list[Any]) -> None:
+    from ._observers import close
+
+    close(observers)
 
 
 class _Final:

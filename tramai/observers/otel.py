@@ -80,6 +80,13 @@ class Otel:
         if isinstance(event, RunFinished):
             export.flush(self._provider)
 
+    def close(self) -> None:
+        """Nothing more comes: deliver what an error left open."""
+        if self._run is not None:
+            with self._lock:
+                self._abandon()
+            export.flush(self._provider)
+
     def signal(self, signal: Signal) -> None:
         """See one signal: those of models and agents."""
         run, name = self._run, signal.name.removeprefix(PREFIX)
