@@ -139,11 +139,24 @@ def read(path: str) -> Document:
     except IsADirectoryError:
         raise ConfigurationError(what=f"{path} is a folder, not a workflow file") from None
     except FileNotFoundError:
-        raise ConfigurationError(what=f"no such file: {path}") from None
+        raise ConfigurationError(what=f"no such file: {path}", hint=_meant(path)) from None
     except (OSError, ValueError) as error:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         raise ConfigurationError(what=f"cannot read {path}: {reason.lower()}") from None
     return parse(content, file=path)
+
+
+def _meant(path: str) -> str | None:
+    """What to do about a path at which there is nothing: the file beside it that is probably meant."""
+    import difflib
+
+    folder, name = os.path.split(path)
+    try:
+        files = [entry for entry in os.listdir(folder or ".") if entry.endswith((".yaml", ".yml", ".toml"))]
+    except OSError:
+        return f"there is no folder {folder} either"
+    near = difflib.get_close_matches(name, files, n=1)
+    return f"did you mean {os.path.join(folder, near[0])}?" if near else None
 
 
 def parse(text: str | bytes, *, file: str, format: str | None = None) -> Document:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from syrupy.assertion import SnapshotAssertion
 
-from tests.cli.conftest import document, write
+from tests.cli.conftest import HELLO, document, write
 from tramai import errors
 from tramai.cli import _errors
 from tramai.cli._session import Session
@@ -189,3 +189,23 @@ def test_an_error_message_cannot_steer_the_terminal(capsys: pytest.CaptureFixtur
     _, _, err = shown(capsys, errors.UsageError(what="no such file: \x1b[2J\r::error::x"))
     assert "\x1b" not in err
     assert "\r" not in err
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("hello.yml", "did you mean hello.yaml?"),
+        ("hello", "did you mean hello.yaml?"),
+        ("flows/nigtly.yaml", "did you mean flows/nightly.yaml?"),
+        ("nowhere/x.yaml", "there is no folder nowhere either"),
+        ("zzzzzz.yaml", "tramai explain TRM703"),
+    ],
+)
+@pytest.mark.parametrize("verb", ["run", "plan", "digest"])
+def test_a_file_that_is_not_there_names_the_one_that_is_meant(tramai: Call, verb: str, path: str, hint: str) -> None:
+    os.mkdir("flows")
+    write("hello.yaml", HELLO), write("flows/nightly.yaml", HELLO), write("hello.txt", "")
+    result = tramai(verb, path)
+    assert result.exit_code == 3
+    assert f"no such file: {path}" in result.stderr
+    assert hint in result.stderr
