@@ -16,7 +16,18 @@ from click.testing import CliRunner, Result
 from tramai.cli._group import group
 
 ROOT = Path(__file__).resolve().parents[2]
-NOISE = ("CI", "NO_COLOR", "FORCE_COLOR", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "COLUMNS", "LINES")
+NOISE = (
+    "CI",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "GITHUB_ACTIONS",
+    "GITLAB_CI",
+    "TF_BUILD",
+    "COLUMNS",
+    "LINES",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -97,6 +97,13 @@ def test_force_color_colours_a_pipe_but_makes_nothing_live() -> None:
     assert not terminal.lively
 
 
+def test_the_older_switches_for_colour_are_obeyed_too() -> None:
+    assert "\x1b" in Terminal(io.StringIO(), env={"CLICOLOR_FORCE": "1"}).paint("x", "red")
+    assert Terminal(io.StringIO(), env={"CLICOLOR_FORCE": "0"}).paint("x", "red") == "x"
+    assert Terminal(io.StringIO(), env={"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}).paint("x", "red") == "x"
+    assert Terminal(Tty(), env={"TERM": "xterm", "CLICOLOR": "0"}).paint("x", "red") == "x"
+
+
 def test_a_ci_is_never_live() -> None:
     assert not Terminal(Tty(), env={"TERM": "xterm", "CI": "true"}).lively
 

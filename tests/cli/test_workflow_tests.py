@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from tests.ci_logs import commands
 from tests.cli.conftest import HELLO, document, write
 from tests.reports import junit
 
@@ -74,6 +75,38 @@ def test_tests_are_chosen_by_a_part_of_their_name(tramai: Call) -> None:
     assert tramai("test", ".", "-k", "GREETS").exit_code == 0
     assert tramai("test", ".", "-k", "b.tramai").exit_code == 1
     assert "2 tests: 1 passed, 1 failed" in tramai("test", ".", "-k", "greets", "-k", "wrong").stdout
+
+
+def test_they_can_be_listed_without_being_run(tramai: Call) -> None:
+    write("a.tramai-test.yaml", PASSES.replace("stubs: {greet: {output: A}}", "allow: [shell]"))
+    write("b.tramai-test.yaml", FAILS)
+    result = tramai("test", ".", "--list")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "./a.tramai-test.yaml::it greets\n./b.tramai-test.yaml::it is wrong\n".replace("./", ""),
+    )
+    assert document(tramai("test", ".", "--list", "-k", "wrong", "--json")) == {
+        "schema": "tramai.test-list/1",
+        "tests": [{"file": "b.tramai-test.yaml", "name": "it is wrong"}],
+    }
+    assert tramai("test", ".", "--list", "-k", "nothing").exit_code == 2
+    write("b.tramai-test.yaml", INVALID)
+    assert tramai("test", ".", "--list").exit_code == 3
+
+
+def test_a_failed_test_is_an_annotation_at_what_it_expected(tramai: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    write("a.tramai-test.yaml", PASSES)
+    write("b.tramai-test.yaml", FAILS)
+    result = tramai("test", ".")
+    ((_, where, text),) = commands(result.stderr)
+    assert (where["file"], where["line"], where["title"]) == ("b.tramai-test.yaml", "3", "TRM771")
+    assert text == 'outputs.said is "A", expected "B"'
+    write("b.tramai-test.yaml", INVALID)
+    assert [where["title"] for _, where, _ in commands(tramai("test", ".", "gone.tramai-test.yaml").stderr)] == [
+        "TRM703",
+        "TRM104",
+    ]
 
 
 def test_stubs_of_a_file_that_nothing_used_are_told_only_when_all_ran(tramai: Call) -> None:

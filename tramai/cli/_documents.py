@@ -13,7 +13,7 @@ from ._gate_documents import QuestionView
 from ._plan_documents import Plan
 from ._problem_documents import Finding as Finding
 from ._problem_documents import Place as Place
-from ._test_documents import Tests
+from ._test_documents import Listed, Tests
 
 Text = str | None
 
@@ -334,7 +334,7 @@ Event = (
     | event.GateDecided | event.RunFinished
 )  # fmt: skip
 DOCUMENTS = (
-    Error, Validation, Digest, Detached, Runs, Run, Plan, Tests, Differences, Graph, Named, Explanation, Codes, Logs,
-    LogLine, Cancelled, Resolved, Completion, Version, *_gate_documents.DOCUMENTS,
+    Error, Validation, Digest, Detached, Runs, Run, Plan, Tests, Listed, Differences, Graph, Named, Explanation, Codes,
+    Logs, LogLine, Cancelled, Resolved, Completion, Version, *_gate_documents.DOCUMENTS,
     *_store_documents.DOCUMENTS, *_schedule_documents.DOCUMENTS,
 )  # fmt: skip

@@ -17,7 +17,9 @@ _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Signals:
     """A context in which SIGINT, SIGTERM and SIGHUP set `interrupt`, then `hurry`. `number` is the first that came."""
 
-    def __init__(self) -> None:
+    def __init__(self, said: str = STOPPING) -> None:
+        """`said`: what a person is told at the first Ctrl-C."""
+        self._said = said
         self.interrupt = Interrupt()
         self.hurry = Interrupt()
         self.number: int | None = None
@@ -46,8 +48,8 @@ class Signals:
     def _arrived(self, number: int, _: FrameType | None) -> None:
         if self.number is None:
             self.number = number
-            if number == signal.SIGINT and (self.announce is None or not self.announce(STOPPING)):
-                _tell(f"\n{STOPPING}\n".encode("ascii"))
+            if number == signal.SIGINT and (self.announce is None or not self.announce(self._said)):
+                _tell(f"\n{self._said}\n".encode("ascii"))
             self.interrupt.set("signal")
         elif not self.hurry.is_set:
             self.hurry.set("signal")

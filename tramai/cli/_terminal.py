@@ -155,9 +155,9 @@ def _wants_colour(choice: str, tty: bool, env: Mapping[str, str]) -> bool:
         return choice == "always"
     if env.get("NO_COLOR"):
         return False
-    if env.get("FORCE_COLOR", "0") != "0":
+    if env.get("FORCE_COLOR", "0") != "0" or env.get("CLICOLOR_FORCE", "0") != "0":
         return True
-    return tty and env.get("TERM", "") != "dumb"
+    return tty and env.get("TERM", "") != "dumb" and env.get("CLICOLOR") != "0"
 
 
 def _columns(stream: TextIO, env: Mapping[str, str]) -> int:

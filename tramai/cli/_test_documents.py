@@ -41,3 +41,17 @@ class Tests(Struct, frozen=True, kw_only=True):
     failed: int
     seconds: float
     files: list[TestedFile]
+
+
+class ListedTest(Struct, frozen=True, kw_only=True):
+    """A test that could be run."""
+
+    file: str
+    name: str
+
+
+class Listed(Struct, frozen=True, kw_only=True):
+    """What `test --list` found."""
+
+    schema: Literal["tramai.test-list/1"] = "tramai.test-list/1"
+    tests: list[ListedTest]

@@ -15,6 +15,7 @@ from ._session import Session
 if TYPE_CHECKING:
     from ..testing.reading import Loaded
     from ..testing.running import Outcome
+    from ..testing.suite import Case
 
 
 class Report(msgspec.Struct):
@@ -38,11 +39,13 @@ class Report(msgspec.Struct):
     "tramai test workflows/",
     "tramai test review.tramai-test.yaml -k conflict",
     "tramai test . --report junit=tests.xml",
+    "tramai test . --list",
 )
 @click.argument("paths", metavar="PATHS...", nargs=-1, required=True)
 @click.option("-k", "words", metavar="TEXT", multiple=True, help="Only tests with this text in their name or file.")
+@click.option("--list", "listed", is_flag=True, help="Print the names of the tests, and run none.")
 @click.option("--report", metavar="junit=FILE", help="Also write the results to a file.")
-def command(session: Session, paths: tuple[str, ...], words: tuple[str, ...], report: str | None) -> int:
+def command(session: Session, paths: tuple[str, ...], words: tuple[str, ...], listed: bool, report: str | None) -> int:
     """Run workflow tests, with stubs in the place of the world.
 
     PATHS are test files, or folders in which every *.tramai-test.yaml and
@@ -61,16 +64,20 @@ def command(session: Session, paths: tuple[str, ...], words: tuple[str, ...], re
     target = _target(report)
     reports = [_read(session, file) for file in _paths.test_files(paths)]
     began = time.monotonic()
-    if all(one.sound for one in reports):
-        _run(session, reports, words)
-    else:
+    sound = all(one.sound for one in reports)
+    if not sound:
         _refuse(session, reports)
+    elif listed:
+        return _list(session, reports, words)
+    else:
+        _run(session, reports, words)
     _tell(session, reports, time.monotonic() - began)
+    _annotate(session, reports)
     if target is not None:
         from ._test_junit import document
 
         _write(target, document(reports))
-    if not all(one.sound for one in reports):
+    if not sound:
         return 3
     return 0 if all(not one.late and all(outcome.passed for outcome in one.outcomes) for one in reports) else 1
 
@@ -95,14 +102,53 @@ def _read(session: Session, path: str) -> Report:
     return Report(path, loaded)
 
 
-def _run(session: Session, reports: list[Report], words: tuple[str, ...]) -> None:
-    """Run the tests, and print each as it ends."""
+def _chosen(reports: list[Report], words: tuple[str, ...]) -> list[tuple[Report, list[tuple[int, Case]]]]:
+    """The tests to run, file by file; UsageError when there is none."""
     from ..testing import running
 
     chosen = [(one, running.cases(one.loaded, words)) for one in reports if one.loaded is not None]
     if not any(cases for _, cases in chosen):
         raise UsageError(what=f"no test has {' or '.join(words)} in its name or file")
-    for one, cases in chosen:
+    return chosen
+
+
+def _list(session: Session, reports: list[Report], words: tuple[str, ...]) -> int:
+    """A line for each test, as `-k` finds it."""
+    names = [(one.file, case.name) for one, cases in _chosen(reports, words) for _, case in cases]
+    if session.json:
+        from ._test_documents import Listed, ListedTest
+
+        session.emit(Listed(tests=[ListedTest(file=file, name=name) for file, name in names]))
+        return 0
+    for file, name in names:
+        session.out.line(f"{_safe(file)}::{_safe(name)}")
+    return 0
+
+
+def _annotate(session: Session, reports: list[Report]) -> None:
+    """What is wrong, for the CI system that runs us."""
+    from . import _ci
+
+    system = None if session.json else _ci.wanted(session)
+    if system is None:
+        return
+    from ._encode import finding
+    from ._problem_reports import annotation, of_error
+
+    found = [one for report in reports if report.error is not None for one in of_error(report.error)]
+    for report in reports:
+        early = report.loaded.problems if report.loaded is not None else ()
+        for problem in (*early, *report.late, *(one for outcome in report.outcomes for one in outcome.problems)):
+            found.append(annotation(finding(problem), problem.position.file if problem.position else report.file))
+    for line in _ci.told(_ci.dialect(system), found):
+        session.err.line(line)
+
+
+def _run(session: Session, reports: list[Report], words: tuple[str, ...]) -> None:
+    """Run the tests, and print each as it ends."""
+    from ..testing import running
+
+    for one, cases in _chosen(reports, words):
         assert one.loaded is not None
         assert one.loaded.suite is not None
         if cases and not (session.json or session.quiet):

@@ -46,8 +46,9 @@ def command(session: Session, run: str, timeout: str | None) -> int:
     store = session.looking()
     run_id = session.run_id = _select.find(store, run)
     tally, last = Tally(), None
-    with Signals() as signals:
+    with Signals("no longer watched; the run goes on") as signals:
         views = render.choose(session, (), lambda event: event)
+        signals.announce = next((view.announce for view in views if hasattr(view, "announce")), None)
         try:
             last = _watch(session, Follower(store, run_id), [tally, *views], signals, limit)
         finally:
