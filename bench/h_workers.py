@@ -268,7 +268,7 @@ def drip(url: str, times: int) -> None:
 
 
 def _settle() -> None:
-    time.sleep(4.0)  # it and its slots have started
+    time.sleep(10.0)  # it and its slots have started
 
 
 def _cpu_of_tree(pid: int) -> float:

@@ -152,6 +152,33 @@ class Lines(Protocol):
         ...
 
 
+class Ear(Protocol):
+    """Hears that something may have come up: a hint and no more. Who hears nothing looks at every poll."""
+
+    every: float | None
+    """Seconds between two questions; None for one that is readable when there is something to hear."""
+
+    def fileno(self) -> int:
+        """What is readable then."""
+        ...
+
+    def heard(self) -> bool:
+        """Whether there was anything since the last question. It raises when it hears no more."""
+        ...
+
+    def close(self) -> None:
+        """Listen no more."""
+        ...
+
+
+class Hinting(Protocol):
+    """What a pool may offer besides: whoever waits for runs hears of them sooner than at its next poll."""
+
+    def ear(self) -> Ear | None:
+        """A new ear; None where there can be none."""
+        ...
+
+
 class Recalling(Protocol):
     """What a pool may offer besides, to those who carry in another process what a worker has taken."""
 

@@ -29,6 +29,7 @@ from .clock import Clock, SystemClock
 from .errors import LeaseLost, NotInThatState, TramaiError
 from .event import Attribute
 from .faults import public
+from .hearing import Hearing
 from .interrupt import Interrupt
 from .pacing import Pace
 from .pool import Pool, Taken, Wanted
@@ -111,6 +112,7 @@ class Worker:
         self._lost = 0
         """Slots in a row that ended before they were ready."""
         self._hurried = False
+        self._hearing = Hearing(store)
 
     def run(self) -> int:
         """Work until there is nothing more to do, or somebody says so; how many runs were given out."""
@@ -126,6 +128,7 @@ class Worker:
         finally:
             for place in self._places:
                 place.slot.close()
+            self._hearing.close()
             self._guarded(lambda: self._store.leave(self.id))
         self._tell("worker.stopped", {"runs": self._given})
         return self._given
@@ -314,6 +317,11 @@ class Worker:
                     place.slot.stop("drain")
         return min(left if left > 0 else self._plan.poll, self._plan.poll)
 
+    def _wants(self) -> bool:
+        """Whether a run that comes up now would be taken."""
+        now = time.monotonic()
+        return self._draining is None and now >= self._trouble and any(place.room(now) for place in self._places)
+
     # What slots say.
 
     def _wait_for_slots(self) -> None:
@@ -330,7 +338,7 @@ class Worker:
             poll.register(self._stop.fileno(), select.POLLIN)
         if not self._hurried:
             poll.register(self._hurry.fileno(), select.POLLIN)
-        poll.poll(max(seconds, 0.0) * 1000)
+        self._hearing.wait(poll, seconds, self._wants())
         for place in self._places:
             for report in place.slot.read():
                 self._heard(place, report)

@@ -21,6 +21,7 @@ from . import _postgres_many as many
 from . import _postgres_rows as columns
 from . import _rows as rows
 from ._postgres_connection import Db
+from ._postgres_ear import Ear
 from ._postgres_failures import Duplicate, busy
 from ._postgres_groups import Groups
 from ._postgres_write import TURNS, Write
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ..pool import Taken, Wanted, Worker
     from ..store import Holder, NewRun, Run
     from ._postgres_rows import Header
+    from ._postgres_url import Place
     from ._rows import Row
 
 OFFERED = 5.0
@@ -98,6 +100,10 @@ class Pool(Groups):
             return tuple(taking.given.values())
 
         return self._pool.call(attempt)
+
+    def ear(self) -> Ear | None:
+        """A connection that listens, unless a pooler is in between; see `Hinting.ear`."""
+        return None if self._place.pooled else Ear(self._place)
 
     def recall(self, taken: Taken) -> None:
         """Know again what `take` knew; see `Recalling.recall`."""
@@ -202,6 +208,8 @@ class Pool(Groups):
         def _before(self, db: Db, run_id: str, start_key: str | None) -> tuple[float, int, list[Header]]: ...
         def _header(self, db: Db, run_id: str) -> Header: ...
         def _remember(self, header: Header) -> None: ...
+
+        _place: Place
 
 
 class _Taking:

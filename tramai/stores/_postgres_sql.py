@@ -10,6 +10,7 @@ find it writes nothing.
 from __future__ import annotations
 
 from . import _postgres_many as many
+from ._postgres_ear import HINT, channel
 from ._postgres_rows import HEAD, LEASE, RUN
 from ._postgres_schema import names
 from ._postgres_url import Place
@@ -114,6 +115,7 @@ class Sql:
 
     def __init__(self, place: Place) -> None:
         self.names = names(place)
+        self._channel = channel(place)
         self._made: dict[tuple[str, ...], str] = {}
         either = "run_id = %(run_id)s OR start_key = %(start_key)s"
         self.get = self._named(f"SELECT {_HEADER} {_OF_RUN} WHERE r.run_id = %s")
@@ -212,8 +214,9 @@ class Sql:
         """A write of a kind (`create`, `go on`, `end`, `settle`, `replace`), with the parts that hang on it."""
         made = self._made.get((kind, *parts))
         if made is None:
-            more = [f"part{place} AS ({_PARTS[part]})" for place, part in enumerate(parts)]
-            made = self._named(f"WITH {', '.join([_FIRST[kind], *more])} SELECT run FROM moved")
+            more = [f"part{place} AS ({_PARTS[part]})" for place, part in enumerate(parts) if part != HINT]
+            said = f", pg_notify('{self._channel}', '')" if HINT in parts else ""
+            made = self._named(f"WITH {', '.join([_FIRST[kind], *more])} SELECT run{said} FROM moved")
             self._made[kind, *parts] = made
         return made
 

@@ -9,10 +9,11 @@ import msgspec
 from msgspec import UNSET
 
 from .. import rules
-from ..store import Change, Lease, Run
+from ..store import Change, Lease, Run, Status
 from . import _postgres_rows as columns
 from . import _rows as rows
 from ._postgres_connection import Db
+from ._postgres_ear import HINT
 from ._postgres_rows import Header
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class Write(msgspec.Struct, frozen=True):
         if was is not None:
             values |= _was(was)
         first = "create" if was is None else "replace"
-        return Write((first, "head", "first lease", *(("labels",) if labels else ()), *parts), values, lean, head, tail)
+        parts = (first, "head", "first lease", *(("labels",) if labels else ()), *parts, *_hint(run))
+        return Write(parts, values, lean, head, tail)
 
     @staticmethod
     def of_commit(known: Header, lease: Lease, change: Change, kept: Mapping[str, bytes]) -> Write:
@@ -83,7 +85,7 @@ class Write(msgspec.Struct, frozen=True):
         if not _goes_on(change):
             values |= columns.run_values(before.key, run)
             parts = ("run", *parts)
-        return Write((kind, *parts), values, run, head, tail)
+        return Write((kind, *parts, *_hint(run)), values, run, head, tail)
 
     @staticmethod
     def of_settlement(known: Header, run: Run, change: Change, kept: Mapping[str, bytes]) -> Write:
@@ -94,7 +96,7 @@ class Write(msgspec.Struct, frozen=True):
         parts, values, tail = _tail(before.key, change, before.last_note, kept)
         values |= columns.run_values(before.key, run) | columns.head_values(run, head)
         values |= columns.lease_values(run.lease) | _was(known)
-        return Write(("settle", "run", "lease", *parts), values, run, head, tail)
+        return Write(("settle", "run", "lease", *parts, *_hint(run)), values, run, head, tail)
 
     def entering(self, listed: dict[str, Any]) -> Write:
         """The same write, done only together with this change of a group's list."""
@@ -110,6 +112,12 @@ def landed(db: Db, sql: Sql, sent: Write, now: rows.Head) -> bool:
         if wanted:
             return list(wanted) == db.rows(query, (key, wanted[0][0], wanted[-1][0]))
     return now.body == sent.head.body
+
+
+def _hint(run: Run) -> tuple[str, ...]:
+    """The part that tells those who listen, if the run can be taken now."""
+    due = run.wake_at is not None and run.wake_at <= run.updated and run.status in (Status.SLEEPING, Status.WAITING)
+    return (HINT,) if run.lease is None and (due or run.status is Status.READY) else ()
 
 
 def _tail(

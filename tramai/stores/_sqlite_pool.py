@@ -17,6 +17,7 @@ from ..errors import CheckpointCorrupt, NotFound
 from ..store import Change, Lease, RunExists
 from . import _sqlite_rows as columns
 from ._sqlite_connection import FAILED, public
+from ._sqlite_ear import Ear
 from ._sqlite_groups import Groups
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Pool(Groups):
         def _whole(self, run: Run) -> Run: ...
 
         _execute: Callable[..., Any]
+        _path: str
 
     def enqueue(self, new: NewRun, *, now: float) -> Run:
         """Make a run for workers; see `Pool.enqueue`."""
@@ -110,6 +112,10 @@ class Pool(Groups):
                         given.append(one)
                         limit -= one.lease is not None
         return tuple(given)
+
+    def ear(self) -> Ear:
+        """A look at the file now and then; see `Hinting.ear`."""
+        return Ear(self._path)
 
     def next_wake(self, wanted: Wanted, *, now: float) -> float | None:
         """Seconds until something comes up; see `Pool.next_wake`."""
