@@ -18,6 +18,7 @@ from tramai.event import (
     RunStarted,
     StepFinished,
     StepOutput,
+    StepProgress,
     StepRetrying,
     StepStarted,
 )
@@ -112,6 +113,19 @@ def test_a_silent_step_says_that_it_is_alive(monkeypatch: pytest.MonkeyPatch) ->
     view(StepStarted(path="build", id="build", verb="shell", attempt=1, at=0.0))
     assert heard.wait(10.0)
     view.close()
+
+
+def test_a_sign_of_life_counts_items_and_names_a_few_of_many() -> None:
+    view = Plain(Terminal(Utf8(), env={}), [])
+    view._watch = lambda: None  # type: ignore[method-assign]
+    view(StepStarted(path="fan", id="fan", verb="parallel", attempt=1, at=0.0))
+    view(StepProgress(path="fan", id="fan", verb="parallel", done=3, total=40, failed=1))
+    for number in range(20):
+        view(StepStarted(path=f"fan[{number}].work", id="work", verb="shell", attempt=1, at=0.0))
+    first, *others, last = view._signs()
+    assert first.endswith("3 of 40 items, 1 failed")
+    assert [line.split()[1] for line in others] == [f"fan[{number}].work" for number in range(5)]
+    assert last == "    and 15 more"
 
 
 def test_a_very_long_line_does_not_wait_for_its_end() -> None:

@@ -25,6 +25,8 @@ from ._terminal import Terminal
 FIRST_SIGN = 30.0
 NEXT_SIGN = 60.0
 LONGEST_LINE = 4096
+MOST = 6
+"""Lines of a sign of life."""
 
 
 class Plain:
@@ -109,6 +111,14 @@ class Plain:
         keys = [key for key in self._partial if key[0] == path]
         return [self._rows.output(path, self._partial.pop(key)) for key in keys]
 
+    def _signs(self) -> list[str]:
+        """A line for each fan-out and each step at work, the earliest first; of very many, some."""
+        tally, now = self._tally, time.time()
+        fans = [step for path, step in tally.open.items() if path in tally.counts]
+        steps = [*fans, *(step for step in tally.leaves() if step.path not in tally.questions)]
+        rows = [self._rows.silent(step, now - step.at, tally.counts.get(step.path)) for step in steps[:MOST]]
+        return rows + ([f"    and {len(steps) - MOST} more"] if len(steps) > MOST else [])
+
     def _watch(self) -> None:
         if self._pulse is None:
             self._pulse = threading.Thread(target=self._beat, name="tramai-progress", daemon=True)
@@ -122,6 +132,6 @@ class Plain:
                 if quiet + 0.5 < FIRST_SIGN:
                     wait = FIRST_SIGN - quiet
                     continue
-                for step in (step for step in self._tally.leaves() if step.path not in self._tally.questions):
-                    self._terminal.line(self._rows.silent(step, time.time() - step.at))
+                for line in self._signs():
+                    self._terminal.line(line)
                 wait = NEXT_SIGN

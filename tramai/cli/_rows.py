@@ -72,9 +72,10 @@ class Rows:
         """Another attempt follows."""
         return self._row("retrying", event.path, event.verb, "", f"attempt {event.attempt + 1} in {took(event.delay)}")
 
-    def silent(self, event: StepStarted, seconds: float) -> str:
+    def silent(self, event: StepStarted, seconds: float, counted: StepProgress | None = None) -> str:
         """A step that has said nothing for a while."""
-        return self._row("running", event.path, event.verb, took(seconds), "")
+        said = "" if counted is None else f"{counted.done} of {_sum(counted)}"
+        return self._row("running", event.path, event.verb, took(seconds), said)
 
     def running(
         self, state: str, step: StepStarted, seconds: float, said: str | StepProgress, columns: int, *, ends: bool
