@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.postgres import Database
 from tramai.errors import LeaseLost
 from tramai.pool import Wanted, pooled
 from tramai.store import Lease, Mark, Status
+from tramai.stores import _postgres_many as many
 from tramai.stores import open_store
 from tramai.testing._store_given import HERE, change, new_run, record
 from tramai.testing.clock import FakeClock
@@ -150,3 +152,40 @@ def test_who_carries_in_another_process_knows_what_was_taken(store: Any, url: st
     assert there.commit(one.lease, change(FakeClock(), step(1))) == 3
     assert read == []
     there.close()
+
+
+def test_every_guard_of_a_shared_commit_refuses_one_and_none_of_its_neighbours(store: Any, database: Database) -> None:
+    wrong: list[dict[str, Any]] = [{"was_fence": 9}, {"was_token": "x"}, {"was_revision": 9}, {"was_owner": "x"}]
+    count = 2 * len(wrong) + 2
+    for number in range(count):
+        pooled(store).enqueue(new_run(f"r{number:02}", created=float(number)), now=0.0)
+    by = {"owner": "w", "holder": HERE, "ttl": 60.0, "now": 0.0, "most_claims": 5}
+    found = pooled(store).take(Wanted(), limit=count, **by)  # type: ignore[arg-type]
+    writes = []
+    for one in found:
+        store.recall(one)
+        writes.append(store._ready(one.lease, change(FakeClock(), step(1)), {})[1])
+    for number, values in enumerate(wrong):
+        writes[2 * number] = replace(writes[2 * number], values=writes[2 * number].values | values)
+    last = writes[-2]
+    schema = store.url.rpartition("=")[2]
+    database.admin.execute(f'UPDATE "{schema}".tramai_lease SET expires = 1 WHERE run = %s', (last.head.key,))
+    assert store._send(writes) == {write.head.key for write in writes[1::2]}
+    assert [len(store.journal(one.run_id)) for one in found] == [0, 1] * (count // 2)
+
+
+def test_a_claim_of_several_takes_none_that_was_taken_meanwhile(store: Any, url: str, monkeypatch: Any) -> None:
+    for number in range(6):
+        pooled(store).enqueue(new_run(f"r{number:02}", created=float(number)), now=0.0)
+    other, real = open_store(url), many.claims
+
+    def claims(writes: Any) -> Any:
+        other.claim("r02", owner="other", holder=HERE, ttl=60.0, now=0.0)
+        return real(writes)
+
+    monkeypatch.setattr(many, "claims", claims)
+    by = {"owner": "w", "holder": HERE, "ttl": 60.0, "now": 0.0, "most_claims": 5}
+    found = pooled(store).take(Wanted(), limit=6, **by)  # type: ignore[arg-type]
+    assert [one.run_id for one in found] == ["r00", "r01", "r03", "r04", "r05"]
+    assert (other.get("r02").lease.owner, other.get("r02").fence) == ("other", 1)
+    other.close()

@@ -75,8 +75,8 @@ MUTATIONS = (
     Mutation(
         "groups: a place ends with its lease",
         "tramai/places.py",
-        " and rules.active(run.lease, now)\n\n\ndef _inside",
-        "\n\n\ndef _inside",
+        "    return rules.active(run.lease, now) or _stands(run, now)\n",
+        "    return True\n",
         (SQLITE, "-k", "holds_no_place"),
     ),
     Mutation(
@@ -344,6 +344,27 @@ MUTATIONS = (
         'f"{self.run_id}\\0{path}"',
         'f"{self.run_id}\\0{path}{self._fence}"',
         ("tests/faults/test_stopped.py", "-k", "no_child and file"),
+    ),
+    Mutation(
+        "postgres: the fence, token and revision of a commit among others",
+        "tramai/stores/_postgres_many.py",
+        "AND h.fence = d.was_fence AND h.token = d.was_token AND h.revision = d.was_revision",
+        "",
+        ("tests/test_postgres_shared.py", "-k", "every_guard"),
+    ),
+    Mutation(
+        "postgres: the owner and the end of the lease of a commit among others",
+        "tramai/stores/_postgres_many.py",
+        "AND l.owner = d.was_owner AND l.expires > {{now}}()",
+        "",
+        ("tests/test_postgres_shared.py", "-k", "every_guard"),
+    ),
+    Mutation(
+        "postgres: of several that are claimed each stands as it was read",
+        "tramai/stores/_postgres_many.py",
+        "AND h.fence = d.was_fence AND h.revision = d.was_revision\n    AND h.token IS NOT DISTINCT FROM d.was_token AND l.expires IS NOT DISTINCT FROM d.was_expires",
+        "",
+        ("tests/test_postgres_shared.py", "-k", "taken_meanwhile"),
     ),
     Mutation(
         "chaos: the fence, token, owner, revision and end of the lease of a commit",
