@@ -18,7 +18,7 @@ import os
 import random
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -208,7 +208,7 @@ class Worker:
         sent = time.monotonic()
         by = {"owner": self.id, "holder": place.holder, "ttl": self._plan.lease, "most_claims": self._plan.most_claims}
         found = self._guarded(
-            lambda: self._store.take(self._wanted(), limit=most, now=self._clock.now(), **by)  # type: ignore[arg-type]
+            lambda: self._store.take(self._wanted(place.runs), limit=most, now=self._clock.now(), **by)  # type: ignore[arg-type]
         )
         if found is not None and self._failure is not None:
             self._failure, self._trouble = None, 0.0
@@ -279,9 +279,10 @@ class Worker:
         wake = self._guarded(lambda: self._store.next_wake(self._wanted(), now=self._clock.now()))
         return poll if wake is None or wake <= 0 else min(max(wake, _SOON), poll)
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self, has: Iterable[str] = ()) -> Wanted:
+        """What is wanted for a slot. What it `has` may have ended and come up again before that was told here."""
         now = time.monotonic()
-        without = tuple(run_id for run_id, (until, _) in self._shunned.items() if until > now)
+        without = (*has, *(run_id for run_id, (until, _) in self._shunned.items() if until > now))
         return replace(self._plan.wanted, without=without)
 
     def _shun(self, run_id: str, code: str, message: str | None, hint: str | None = None) -> None:

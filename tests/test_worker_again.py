@@ -1,0 +1,115 @@
+"""A run that comes up again before its worker has heard how it ended is given to nobody twice."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from tramai import carrying, plan
+from tramai.interrupt import Interrupt
+from tramai.pool import Pool, Taken, pooled
+from tramai.results import Options
+from tramai.store import Change, Holder, Status
+from tramai.stores import open_store
+from tramai.worker import Plan, Report, Worker
+
+from .test_worker import TEXT, from_text
+
+READS = 5
+
+
+class LateToTell:
+    """Puts one run to sleep for no time, and tells it some looks later, when the store gives it out again already."""
+
+    def __init__(self, store: Pool, sleeper: str) -> None:
+        self._reader, self._writer = os.pipe()
+        self._store = store
+        self._sleeper = sleeper
+        self._slept = False
+        self._reports = [Report(kind="ready", holder=Holder.here())]
+        self._later: list[Report] = []
+        self._reads = 0
+        self.carrying: set[tuple[str, int]] = set()
+        self.left: set[tuple[str, int]] = set()
+        os.write(self._writer, b"x")
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def give(self, taken: Taken, sent: float) -> None:
+        assert taken.run is not None
+        assert taken.lease is not None
+        self.carrying.add((taken.run_id, taken.lease.fence))
+        if taken.run_id == self._sleeper and not self._slept:
+            self._slept = True
+            now = time.time()
+            asleep = Change(now=now, status=Status.SLEEPING, wake_at=now, release=True, unclaimed=True)
+            self._store.commit(taken.lease, asleep)
+            self.carrying.remove((taken.run_id, taken.lease.fence))
+            self._later.append(Report(kind="done", run_id=taken.run_id, status="sleeping"))
+            self._reads = 0
+            return
+        if taken.run_id == self._sleeper:  # it lasts
+            self._later.append(Report(kind="done", run_id=taken.run_id, status="completed"))
+            self._lease = taken.lease
+            return
+        self._store.commit(taken.lease, Change(now=time.time(), status=Status.COMPLETED, release=True))
+        self.carrying.remove((taken.run_id, taken.lease.fence))
+        self._reports.append(Report(kind="done", run_id=taken.run_id, status="completed"))
+
+    def read(self) -> Sequence[Report]:
+        self._reads += 1
+        if select.select([self._reader], [], [], 0.0)[0]:
+            os.read(self._reader, 100)
+        if self._reports:
+            return (self._reports.pop(0),)
+        if self._later and self._reads > READS:
+            self._reads, told = 0, self._later.pop(0)
+            if told.status == "completed":
+                self._store.commit(self._lease, Change(now=time.time(), status=Status.COMPLETED, release=True))
+                self.carrying.clear()
+            return (told,)
+        return ()
+
+    def withdraw(self) -> None:
+        pass
+
+    def stop(self, reason: str) -> None:
+        raise AssertionError("nobody is interrupted")
+
+    def close(self) -> None:
+        self.left |= self.carrying
+        for end in (self._reader, self._writer):
+            if end >= 0:
+                os.close(end)
+        self._reader = self._writer = -1
+
+
+@pytest.fixture
+def store() -> Iterator[Pool]:
+    store = pooled(open_store("memory:"))
+    yield store
+    store.close()
+
+
+def test_a_run_that_wakes_before_its_worker_heard_that_it_slept_is_waited_for(store: Pool) -> None:
+    made = plan.Plan(from_text(TEXT))
+    for _ in range(3):  # so quick that the slot is given something ahead
+        carrying.enqueue(made, {}, store=store, options=Options(priority=9))
+    sleeper = carrying.enqueue(made, {}, store=store).run_id
+    told: list[tuple[str, object]] = []
+    stop, hurry = Interrupt(), Interrupt()
+    slot = LateToTell(store, sleeper)
+
+    def tell(kind: str, about: object) -> None:
+        told.append((kind, about))
+
+    Worker(store, Plan(once=True, poll=0.02), lambda: slot, tell, stop=stop, hurry=hurry).run()
+    assert slot.left == set()
+    assert store.get(sleeper).status is Status.COMPLETED
+    ends = [kind for kind, about in told if isinstance(about, dict) and about.get("run_id") == sleeper]
+    assert ends == ["worker.took", "worker.finished", "worker.took", "worker.finished"]
