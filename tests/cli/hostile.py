@@ -134,6 +134,9 @@ def lines_of(ids: dict[str, str], *, each: bool = False) -> list[tuple[str, ...]
             ("logs", run),
             ("diff", run),
             ("graph", run),
+            ("graph", run, "--format", "svg"),
+            ("export", run),
+            ("export", run, "--json"),
             ("watch", run, "--timeout", "0s"),
         ]
         found += [
@@ -150,6 +153,7 @@ def lines_of(ids: dict[str, str], *, each: bool = False) -> list[tuple[str, ...]
         ("status",),
         ("list", "--json"),
         ("doctor",),
+        ("doctor", "--report"),
         ("store", "info"),
         ("store", "check"),
         ("plugin", "list"),
@@ -190,6 +194,11 @@ def lines_of(ids: dict[str, str], *, each: bool = False) -> list[tuple[str, ...]
         found += [
             ("run", files[0], "-i", text),
             ("run", files[0], "-i", f"{text}=1"),
+            ("run", files[0], "--until", text),
+            ("run", files[0], "--report", text),
+            ("demo", "--dir", text),
+            ("export", text),
+            ("config", text),
             ("list", "--label", text),
             ("list", "--workflow", text),
         ]

@@ -54,6 +54,7 @@ def test_it_stops_behind_the_step_and_resume_goes_on(tramai: Call, three: str) -
 def test_a_fan_out_is_done_when_all_of_it_is(tramai: Call, three: str) -> None:
     result = tramai("run", three, "--until", "fan")
     assert result.exit_code == 11
+    assert "stopped behind fan, as --until says" in result.stderr
     assert "tramai resume" in result.stderr
     assert sorted(lines("each")) == ["1", "2", "3"]
     assert lines("log") == ["1"]

@@ -228,6 +228,8 @@ def _carry(
     assert tally.finished is not None
     finished = final(tally.finished)
     if not session.json:
+        if request.until is not None and signals.interrupt.reason == "until":
+            session.note(f"stopped behind {request.until}, as --until says")
         _ending.show(session, finished, tally, plan, store)
     if reports is not None:
         reports.write(session, store, finished.run_id)

@@ -12,6 +12,7 @@ import click
 from ..errors import ConfigurationError, TramaiError
 from ._group import verb
 from ._session import Session
+from ._terminal import safe
 
 if TYPE_CHECKING:
     from ._demo_documents import DemoPart, JournalLine
@@ -161,7 +162,8 @@ class _Demo:
     def _say(self, *lines: str) -> None:
         self._session.note("")
         for line in lines:
-            self._session.note(self._session.err.paint(line, "bold") if line.startswith("$ ") else line)
+            said = safe(line)
+            self._session.note(self._session.err.paint(said, "bold") if said.startswith("$ ") else said)
 
     def _astray(self, part: DemoPart) -> int:
         """It was stopped, or something on this machine is not as it should be."""
@@ -225,7 +227,7 @@ class _Demo:
         self._say("Look around:")
         width = max(len(command) for command, _ in ways)
         for command, about in ways:
-            session.out.line(f"  {command.ljust(width)}  {session.out.paint(about, 'dim')}")
+            session.out.line(f"  {safe(command).ljust(width)}  {session.out.paint(about, 'dim')}")
 
     def _next(self) -> list[tuple[str, str]]:
         from ._advice import short

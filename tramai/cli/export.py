@@ -8,6 +8,7 @@ import click
 
 from ._group import verb
 from ._session import Session
+from ._terminal import safe
 
 if TYPE_CHECKING:
     from ._export_documents import Export
@@ -53,7 +54,7 @@ def command(session: Session, run: str, form: str | None, file: str | None) -> i
         from . import _write
 
         _write.private(file, text)
-        session.note(f"written: {file}")
+        session.note(f"written: {safe(file)}")
     elif not session.json:
         session.out.write(text)
     if session.json:
