@@ -1,4 +1,4 @@
-"""A run that comes up again before its worker has heard how it ended is given to nobody twice."""
+"""Runs that come up again: before their worker heard how they ended, or because they cannot be begun here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tramai import carrying, plan
 from tramai.interrupt import Interrupt
-from tramai.pool import Pool, Taken, pooled
+from tramai.pool import MOST_CLAIMS, Pool, Taken, Wanted, pooled
 from tramai.results import Options
 from tramai.store import Change, Holder, Status
 from tramai.stores import open_store
@@ -113,3 +113,34 @@ def test_a_run_that_wakes_before_its_worker_heard_that_it_slept_is_waited_for(st
     assert store.get(sleeper).status is Status.COMPLETED
     ends = [kind for kind, about in told if isinstance(about, dict) and about.get("run_id") == sleeper]
     assert ends == ["worker.took", "worker.finished", "worker.took", "worker.finished"]
+
+
+GROUPED = """\
+tramai: 1
+name: grouped
+concurrency: {group: one}
+secrets: {token: {env: TOKEN_OF_A_GROUP}}
+steps:
+  - {id: it, local: {value: 1}}
+"""
+
+
+def test_a_run_of_a_group_that_cannot_be_begun_here_is_not_dead_after_some_tries(
+    store: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN_OF_A_GROUP", "of-no-worker")
+    run = carrying.enqueue(plan.Plan(from_text(GROUPED)), {}, store=store).run_id
+    monkeypatch.delenv("TOKEN_OF_A_GROUP")
+    for _ in range(MOST_CLAIMS + 2):
+        taken = take(store)
+        assert taken.run is not None
+        assert taken.lease is not None
+        with pytest.raises(carrying.NotCarried):
+            carrying.carry(taken.run, taken.lease, sent=time.monotonic(), store=store)
+        assert (store.get(run).status, store.get(run).claims_without_progress) == (Status.READY, 0)
+
+
+def take(store: Pool) -> Taken:
+    by = {"owner": "somebody", "holder": Holder.here(), "ttl": 30.0, "most_claims": MOST_CLAIMS}
+    (taken,) = store.take(Wanted(), limit=1, now=time.time(), **by)  # type: ignore[arg-type]
+    return taken

@@ -25,7 +25,7 @@ from .event import Observer
 from .faults import public, safely
 from .plan import Plan
 from .results import Options, Result
-from .store import Lease, Note, Run, Store
+from .store import Lease, Note, Run, Status, Store
 
 _PLANS = 64
 REFUSED = "worker.refused"
@@ -169,4 +169,10 @@ def _give_back(store: Store, run: Run, lease: Lease, clock: Clock, error: Tramai
             notes = (said,)
     change = replace(pool.given_back(run, clock.now()), notes=notes)
     with contextlib.suppress(TramaiError):  # else the lease ends by itself
-        store.commit(lease, change)
+        # One of a group is counted when it comes to its place, and not before: then this claim does not count either.
+        entered = run.group is not None and store.get(run.run_id).status is Status.RUNNING
+        store.commit(lease, replace(change, unclaimed=True) if entered else change)
+        if entered:
+            from .queueing import call_up
+
+            call_up(store, run.group, clock)
