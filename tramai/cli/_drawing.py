@@ -31,16 +31,16 @@ _OVER = ("succeeded", "recovered", "skipped")
 
 
 class Stands(NamedTuple):
-    """A step in a run. `count` paths, of which `done` are over; `words` say it."""
+    """A step in a run. `times` paths, of which `done` are over; `words` say it."""
 
     status: str
-    count: int
+    times: int
     done: int
 
     @property
     def words(self) -> str:
         """The word, and of a step that was done several times how often."""
-        return f"{self.status}, {self.done} of {self.count}" if self.count > 1 else self.status
+        return f"{self.status}, {self.done} of {self.times}" if self.times > 1 else self.status
 
 
 def stands(plan: Plan, views: Sequence[StepView]) -> dict[str, Stands]:
