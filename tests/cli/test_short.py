@@ -49,6 +49,8 @@ def test_what_is_understood_quickly_is_what_click_understands(name: str, rest: l
     [
         ["run", "x.yaml"],
         ["run", "x.yaml", "-i", "a=1", "--input", "b=2", "--json", "-q"],
+        ["run", "x.yaml", "--until", "a", "--report", "md=a.md", "--report", "junit=b.xml"],
+        ["resume", "@last", "--until", "a", "--report", "md=a.md"],
         ["run", "--store", "memory:", "x.yaml", "--wait", "1s", "--label", "l", "--start-key", "k"],
         ["resume", "@last", "--as-started"],
         ["resume", "k3f9q2mz", "--file", "x.yaml", "--accept-changes"],

@@ -23,8 +23,14 @@ OWN_SWITCHES = {
         "--accept-changes": "accept_changes",
     },
 }
-OWN_VALUES = {"run": {"--inputs": "inputs_file", "--start-key": "start_key"}, "resume": {"--file": "file"}}
-REPEATED = {"run": {"-i": "inputs", "--input": "inputs", "--label": "labels"}, "resume": {}}
+OWN_VALUES = {
+    "run": {"--inputs": "inputs_file", "--start-key": "start_key", "--until": "until"},
+    "resume": {"--file": "file", "--until": "until"},
+}
+REPEATED = {
+    "run": {"-i": "inputs", "--input": "inputs", "--label": "labels", "--report": "reports"},
+    "resume": {"--report": "reports"},
+}
 
 
 def understand(session: Session) -> tuple[str, Request] | None:
@@ -35,7 +41,7 @@ def understand(session: Session) -> tuple[str, Request] | None:
         return None
     flags: dict[str, object] = {}
     fields: dict[str, object] = {}
-    lists: dict[str, list[str]] = {"inputs": [], "labels": []}
+    lists: dict[str, list[str]] = {"inputs": [], "labels": [], "reports": []}
     rest: list[str] = []
     while words:
         word = words.pop(0)
@@ -72,4 +78,5 @@ def _request(
 
     session.flags.update(flags)
     fields["file" if name == "run" else "run"] = what
-    return Request(inputs=tuple(lists["inputs"]), labels=tuple(lists["labels"]), **fields)  # type: ignore[arg-type]
+    repeated = {name: tuple(found) for name, found in lists.items()}
+    return Request(**repeated, **fields)  # type: ignore[arg-type]
