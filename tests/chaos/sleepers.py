@@ -30,8 +30,8 @@ from .fleet import Fleet, Kind
 
 _SCHEMA = "sleepers"
 _NAP = "tramai: 1\nname: nap\nsteps:\n  - {id: rest, delay: 1h}\n  - {id: after, local: done}\n"
-_PACE = 0.0015
-"""Seconds that a busy machine may need to make one of them."""
+_TRIAL = 300
+"""So many are made, and taken back, to see how long it takes."""
 _SETTINGS = {"synchronous_commit": "on", "shared_buffers": "256MB", "autovacuum": "on"}
 _LATE = f"""SELECT (r.body::json->>'at')::float - w.wake_at FROM "{_SCHEMA}".tramai_record AS r
     JOIN "{_SCHEMA}".due AS w ON w.run = r.run WHERE r.path = 'rest' AND r.mark = 'completed'"""
@@ -71,8 +71,7 @@ def _measured(
     server: Server, folder: Path, runs: int, over: float, workers: int, concurrency: int, patience: float
 ) -> Figures:
     url = f"{server.url}?schema={_SCHEMA}"
-    due = time.time() + runs * _PACE + 5.0
-    _make(server, url, folder, runs, due, over)
+    due = _make(server, url, folder, runs, over)
     if time.time() > due:
         raise SystemExit(f"they were made {time.time() - due:.0f} s too late: the machine is too busy")
     fleet = Fleet(folder, [Kind("plain", url=url)] * workers, concurrency=concurrency)
@@ -85,30 +84,36 @@ def _measured(
     return _figures(server, runs, due, over, workers * concurrency)
 
 
-def _make(server: Server, url: str, folder: Path, runs: int, due: float, over: float) -> None:
-    """The sleepers; a table keeps when each is due, for a run that goes on forgets it."""
+def _make(server: Server, url: str, folder: Path, runs: int, over: float) -> float:
+    """The sleepers, and when the first is due; a table keeps it of each, for a run that goes on forgets it."""
     import psycopg
 
     store: Any = open_store(url)
     run, records = _first(store, folder)
-    write = _write(run, records, 0, 0, due)
-    schema = f'"{_SCHEMA}"'
-    server.sql(f"CREATE TABLE {schema}.due (run bigint PRIMARY KEY, wake_at double precision)")
-    ((first,),) = server.sql(f"SELECT setval('{schema}.tramai_key', nextval('{schema}.tramai_key') + {runs}) - {runs}")
-    statement = store._sql.write(*write.parts)
+    statement = store._sql.write(*_write(run, records, 0, 0, 0.0).parts)
     store.close()
-    with psycopg.connect(server.url, autocommit=True) as connection, connection.cursor() as cursor:
+    server.sql(f'CREATE TABLE "{_SCHEMA}".due (run bigint PRIMARY KEY, wake_at double precision)')
+    key = f"'\"{_SCHEMA}\".tramai_key'"
+    ((first,),) = server.sql(f"SELECT setval({key}, nextval({key}) + {runs}) - {runs}")
+
+    def insert(cursor: psycopg.Cursor[Any], numbers: range, due: float) -> None:
+        times = [due + over * number / runs for number in numbers]
+        whole = [_write(run, records, number, first + number, at) for number, at in zip(numbers, times, strict=True)]
+        cursor.executemany(statement, [one.values for one in whole])
+        rows = [(one.head.key, at) for one, at in zip(whole, times, strict=True)]
+        cursor.executemany(f'INSERT INTO "{_SCHEMA}".due VALUES (%s, %s)', rows)
+
+    with psycopg.connect(server.url) as connection, connection.cursor() as cursor:
+        began = time.monotonic()
+        insert(cursor, range(_TRIAL), 0.0)
+        connection.rollback()
+        due = time.time() + (time.monotonic() - began) / _TRIAL * runs * 1.5 + 10.0
         for begin in range(0, runs, 1000):
-            numbers = range(begin, min(begin + 1000, runs))
-            times = [due + over * number / runs for number in numbers]
-            whole = [
-                _write(run, records, number, first + number, at) for number, at in zip(numbers, times, strict=True)
-            ]
-            cursor.executemany(statement, [one.values for one in whole])
-            rows = [(one.head.key, at) for one, at in zip(whole, times, strict=True)]
-            cursor.executemany(f"INSERT INTO {schema}.due VALUES (%s, %s)", rows)
-    server.sql(f"DELETE FROM {schema}.tramai_run WHERE run_id = %s", (run.run_id,))
-    server.sql("VACUUM ANALYZE")
+            insert(cursor, range(begin, min(begin + 1000, runs)), due)
+            connection.commit()
+    server.sql(f'DELETE FROM "{_SCHEMA}".tramai_run WHERE run_id = %s', (run.run_id,))
+    server.sql("ANALYZE")
+    return due
 
 
 def _first(store: Any, folder: Path) -> tuple[Run, tuple[Record, ...]]:
