@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +18,9 @@ from ._group import verb
 from ._session import Session
 from ._tail import Follower, last_lines
 from ._terminal import safe
+
+if TYPE_CHECKING:
+    from ._documents import Log
 
 GLANCE = 0.2
 """Seconds between looks at a log that is followed."""
@@ -75,7 +79,7 @@ def command(
     return 0
 
 
-def _unread(log: _documents.Log) -> str:
+def _unread(log: Log) -> str:
     """Why there is no text. A child that writes nothing leaves no file."""
     whose = f"{safe(log.path)}, attempt {log.attempt}"
     if not os.path.lexists(log.file):
