@@ -28,5 +28,7 @@ environment doit doit
 environment gotask go-task-bin
 environment yaml-workflow yaml-workflow
 environment langgraph langgraph langgraph-checkpoint-sqlite
+environment dbos dbos
+environment proc procrastinate 'psycopg[binary,pool]'
 
 command -v strace >/dev/null || echo "strace is missing: flushes cannot be counted" >&2
