@@ -7,6 +7,7 @@ store would refuse it.
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import os
 import threading
@@ -20,6 +21,8 @@ from .store import Lease, Store
 
 GLANCE = 1.0
 """Seconds between looks for a cancel request."""
+_LOOK = 5.0
+"""Seconds between looks whether a run is over, at most: what is over is not kept for the rest of a long lease."""
 
 
 class Keeper:
@@ -52,13 +55,26 @@ class Keeper:
 
     def start(self) -> None:
         """Begin to renew, once there is something to do: a run that is over before needs no thread."""
-        _LATER.add(self, time.monotonic() + self._pause)
+        _LATER.add(self, min(time.monotonic() + self._pause, self._deadline))
 
-    def begin(self) -> None:
-        """Renew from now on, unless the run is over."""
+    def look(self) -> float | None:
+        """Begin to renew, and stop the run when its time is over; when to look again, None when never.
+
+        From the thread of all keepers, which asks no store: one that does not answer keeps nobody beyond his lease.
+        """
         with self._beginning:
-            if not self._over.is_set():
-                self._thread.start()
+            if self._over.is_set():
+                return None
+            if self._thread.ident is None:
+                try:
+                    self._thread.start()
+                except RuntimeError:  # the system gives no more threads: nobody will renew
+                    self._interrupt.set("lease_lost")
+                    return None
+        if self.expired:
+            self._interrupt.set("lease_lost")
+            return None
+        return min(self._deadline, time.monotonic() + _LOOK)
 
     def guard(self, interrupt: Interrupt) -> None:
         """From now on stop this, and only for the loss of the lease: the run is being cancelled already."""
@@ -95,14 +111,11 @@ class Keeper:
                 return
             except Exception:  # noqa: BLE001, S110 - a store in trouble, whatever it says, may yet come back in time
                 pass
-            if self.expired:
-                self._interrupt.set("lease_lost")
-                return
             self._over.wait(self._pause)
 
 
 class _Later:
-    """Begins the work of keepers when it is time, from one thread for all of this process."""
+    """Looks after keepers when it is time, from one thread for all of this process."""
 
     def __init__(self) -> None:
         self._news = threading.Condition()
@@ -110,7 +123,7 @@ class _Later:
         self._thread: threading.Thread | None = None
 
     def add(self, keeper: Keeper, at: float) -> None:
-        """Begin this one then, if it is not over by that time."""
+        """Look after this one then, and for as long as it is not over."""
         with self._news:
             first = not self._due or at < self._due[0][0]
             heapq.heappush(self._due, (at, id(keeper), keeper))
@@ -127,7 +140,12 @@ class _Later:
                 while not self._due or (left := self._due[0][0] - time.monotonic()) > 0:
                     self._news.wait(left if self._due else None)
                 _, _, keeper = heapq.heappop(self._due)
-            keeper.begin()
+            with contextlib.suppress(Exception):  # of one run; the others are to be looked after
+                again = keeper.look()
+                if again is not None:
+                    with self._news:
+                        heapq.heappush(self._due, (again, id(keeper), keeper))
+            del keeper  # or the last one would be kept for as long as nothing is due
 
 
 def _anew() -> None:

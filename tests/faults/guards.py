@@ -320,9 +320,9 @@ MUTATIONS = (
     Mutation(
         "engine: the local deadline ends the work when nobody can renew",
         "tramai/keeper.py",
-        '            if self.expired:\n                self._interrupt.set("lease_lost")\n                return\n',
+        '        if self.expired:\n            self._interrupt.set("lease_lost")\n            return None\n',
         "",
-        ("tests/engine", "tests/test_postgres_faults.py", "-k", "lease"),
+        ("tests/engine", "tests/test_postgres_faults.py", "tests/test_keeper.py", "-k", "lease"),
     ),
     Mutation(
         "engine: a lease is renewed",
