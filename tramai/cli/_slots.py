@@ -27,6 +27,7 @@ class Process:
         there_in, self._inward = os.pipe2(os.O_CLOEXEC)
         self._outward, there_out = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._outward, False)
+        os.set_blocking(self._inward, False)
         words = [sys.executable, "-P", "-m", "tramai.cli._slot", str(there_in), str(there_out)]
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=2, pass_fds=(there_in, there_out), start_new_session=True
@@ -34,6 +35,7 @@ class Process:
         os.close(there_in)
         os.close(there_out)
         self._unread = b""
+        self._unsent = bytearray()
         self._over = False
         self._asked = False
         self._send(setup)
@@ -55,6 +57,7 @@ class Process:
 
     def read(self) -> Sequence[Report]:
         """What it has reported."""
+        self._flush()
         try:
             data = os.read(self._outward, 1 << 16)
         except BlockingIOError:
@@ -89,12 +92,18 @@ class Process:
             self._process.wait()
 
     def _send(self, message: Setup | Order | Withdraw) -> None:
-        data = msgspec.json.encode(message) + b"\n"
+        self._unsent += msgspec.json.encode(message) + b"\n"
+        self._flush()
+
+    def _flush(self) -> None:
+        """Send as much as it takes in: one that was stopped by somebody stops neither its worker nor others."""
         try:
-            while data:
-                data = data[os.write(self._inward, data) :]
+            while self._unsent:
+                del self._unsent[: os.write(self._inward, self._unsent)]
+        except BlockingIOError:
+            pass  # the rest when it is looked at again
         except BrokenPipeError:
-            pass  # it has ended, and will be found so
+            self._unsent.clear()  # it has ended, and will be found so
 
 
 def _spelled(status: int) -> str:
