@@ -99,7 +99,7 @@ def campaign(plan: Plan, tell: Callable[[str], None] = lambda text: None) -> Rep
             drained = _settle(plan, url, fleet, people, tell)
         finally:
             people.end()
-            wrong = fleet.end(LEASE + 20)
+            wrong = fleet.end(LEASE + 60)
         found = [Violation("orphan", "", what) for what in (*wrong, *left_behind(folder))]
         # Who is told to end while Python is still starting ends by the signal itself, and has taken nothing.
         told = [status for status in fleet.statuses if status not in (0, -signal.SIGTERM)]

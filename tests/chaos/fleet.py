@@ -175,7 +175,7 @@ def send(pid: int, number: int) -> None:
         pass
 
 
-def left_behind(folder: Path, *, within: float = 15.0) -> list[str]:
+def left_behind(folder: Path, *, within: float = 30.0) -> list[str]:
     """What is still there of all that was started in a folder, a while after its workers have ended."""
     limit = time.monotonic() + within
     while (found := _marked(folder)) and time.monotonic() < limit:

@@ -16,5 +16,5 @@ def test_after_half_a_minute_of_harm_nothing_is_violated() -> None:
     assert report.counts == dict.fromkeys(KINDS, 0)
     assert report.runs >= 60
     assert report.unsafe > 20, "hardly anything was carried out"
-    assert sum(report.harm.values()) > 15, "hardly any harm was done"
+    assert sum(report.harm.values()) > 10, "hardly any harm was done"
     assert report.takeovers > 0, table(report)
