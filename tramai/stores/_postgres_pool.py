@@ -110,7 +110,7 @@ class Pool(Groups):
         if taken.run is None or not taken.memo:
             return
         known = msgspec.json.decode(taken.memo, type=_Known)
-        run = rows.lean(replace(taken.run, status=known.status), lambda sha, data: None)
+        run = rows.lean_whole(replace(taken.run, status=known.status), lambda sha, data: None)
         head = columns.head(known.key, run, known.last_seq, known.last_note)
         self._remember(columns.Header(run, head, run.updated))
 
@@ -179,7 +179,9 @@ class Pool(Groups):
         if not (taking.wanted.has(whole) and pool.comes_up(whole, header.now)):
             return None
         after, lease, notes = pool.taken(header.run, now=header.now, **taking.by)
-        shown = replace(after, inputs=whole.inputs, status=after.status if lease is None else whole.status)
+        shown = replace(after, inputs=whole.inputs)
+        if lease is not None:
+            shown = replace(shown, status=whole.status, outputs=whole.outputs, error=whole.error)
         known = _Known(header.head.key, header.head.last_seq, header.head.last_note, after.status)
         memo = msgspec.json.encode(known).decode()
         taking.sent[run_id] = pool.Taken(run_id=run_id, run=shown, lease=lease, memo=memo)

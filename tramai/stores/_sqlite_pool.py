@@ -216,8 +216,10 @@ class Pool(Groups):
             return None
         after, lease, notes = pool.taken(before, **by)
         self._rewrite(after, head, Change(now=by["now"], notes=notes))
-        shown = after if lease is None else replace(after, status=before.status)
-        return pool.Taken(run_id=run_id, run=replace(shown, inputs=whole.inputs, error=after.error), lease=lease)
+        shown = replace(after, inputs=whole.inputs)
+        if lease is not None:
+            shown = replace(shown, status=before.status, outputs=whole.outputs, error=whole.error)
+        return pool.Taken(run_id=run_id, run=shown, lease=lease)
 
     def _workers(self, now: float, which: str, values: tuple[Any, ...]) -> tuple[Worker, ...]:
         from ..pool import Worker

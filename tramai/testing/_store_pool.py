@@ -89,6 +89,19 @@ class Workers(Given):
         assert pool.commit(run.lease, change(clock, done(1))) == 3
         assert take(pool, clock) == ()
 
+    def test_what_is_long_of_a_run_is_there_for_who_takes_it(self, pool: Pool, clock: FakeClock) -> None:
+        inputs, error = ('{"a":"' + letter * 70_000 + '"}' for letter in "xy")
+        asleep = change(clock, status=Status.SLEEPING, wake_at=clock.now(), error=error, release=True)
+        pool.commit(begin(pool, clock, "r1", inputs=inputs), asleep)
+        (one,) = take(pool, clock)
+        assert one.run == replace(pool.get("r1"), status=Status.SLEEPING)
+        assert (one.run.inputs, one.run.error) == (inputs, error)
+        if (recall := getattr(pool, "recall", None)) is not None:
+            recall(one)
+        assert one.lease is not None
+        pool.commit(one.lease, change(clock, done(1)))
+        assert (pool.get("r1").inputs, pool.get("r1").error) == (inputs, error)
+
     def test_they_come_by_priority_then_age_and_no_more_than_wanted(self, pool: Pool, clock: FakeClock) -> None:
         for run_id, priority, created in (("c", 0, 3.0), ("a", 0, 1.0), ("low", -1, 0.0), ("high", 5, 9.0)):
             pool.enqueue(new_run(run_id, priority=priority, created=created), now=clock.now())
