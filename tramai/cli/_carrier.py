@@ -44,7 +44,9 @@ class Carrier:
         self._side_by_side: SimpleQueue[tuple[Order, Interrupt]] = SimpleQueue()
         self._threads = 0
         self._stops: dict[str, Interrupt] = {}
-        """What stops those that are carried side by side."""
+        """What stops those that are carried side by side, by their leases: a run can be here again at once."""
+        self._broken: BaseException | None = None
+        """What ended one of their threads."""
 
     def turn(self) -> None:
         """Wait for an order, and carry it out: alone, or with those after it that may stand beside it."""
@@ -80,7 +82,7 @@ class Carrier:
         """Carry out what may share this process, until the next that may not, or none is left."""
         with Signals() as signals:
             signals.interrupt.on_set(self._stop_all)
-            while order := self._desk.first(unless=lambda: not self._stops):
+            while order := self._desk.first(unless=lambda: not self._stops or self._broken is not None):
                 if signals.interrupt.is_set or not self._may_share(order):
                     break
                 if self._is_late(order):
@@ -88,11 +90,13 @@ class Carrier:
                 self._wait(TOGETHER - 1)
                 if self._desk.begin(order):
                     self._begin(order)
+                    if signals.interrupt.reason:  # while it was begun, when it was not there to be stopped
+                        self._stop_all()
             self._wait(0)
 
     def _begin(self, order: Order) -> None:
         stop = Interrupt()
-        self._stops[order.run.run_id] = stop
+        self._stops[order.lease.token] = stop
         self._report(Report(kind="began", run_id=order.run.run_id, beside=True))
         if self._threads < min(len(self._stops), TOGETHER):
             self._threads += 1
@@ -101,19 +105,24 @@ class Carrier:
 
     def _beside(self) -> None:
         deaf()
-        while True:
+        while self._broken is None:
             order, stop = self._side_by_side.get()
-            report = self._carried(order, stop, Interrupt())
-            stop.close()
-            self._report(report)
+            try:
+                report = self._carried(order, stop, Interrupt())
+                stop.close()
+                self._report(report)
+            except BaseException as error:  # noqa: BLE001 - raised where the process ends with it, for nobody else would
+                self._broken = error
             with self._desk.news:
-                del self._stops[order.run.run_id]
+                del self._stops[order.lease.token]
                 self._desk.news.notify_all()
 
     def _wait(self, most: int) -> None:
         """Wait until no more than so many are carried."""
         with self._desk.news:
-            self._desk.news.wait_for(lambda: len(self._stops) <= most)
+            self._desk.news.wait_for(lambda: len(self._stops) <= most or self._broken is not None)
+        if self._broken is not None:
+            raise self._broken
 
     def _stop_all(self) -> None:
         for stop in list(self._stops.values()):
