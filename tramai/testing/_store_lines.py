@@ -76,6 +76,19 @@ class Lines(Given):
         clock.advance(LATER)
         assert taken(lines, clock) == ["r2"]
 
+    def test_who_waited_and_is_due_stands_in_line_like_others(self, lines: Pool, clock: FakeClock) -> None:
+        first(lines, clock, "r1", ttl=3600.0)
+        asleep = change(clock, status=Status.WAITING, wake_at=clock.now(), release=True)
+        lines.commit(begin(lines, clock, "r2", group=ONE, created=1001.0), asleep)
+        clock.advance(1.0)
+        _, lease = claim(lines, clock, "r2")
+        assert lines.enter(lease, now=clock.now()) == ("r1",)
+        later = change(clock, status=Status.WAITING, wake_at=clock.now() + LATER, queued=True, release=True)
+        lines.commit(lease, later)
+        assert taken(lines, clock) == []  # it is not asked again and again
+        clock.advance(LATER)
+        assert taken(lines, clock) == ["r2"]
+
     def test_whom_nobody_takes_any_more_leaves_the_line(self, lines: Pool, clock: FakeClock) -> None:
         first(lines, clock, "r1", ttl=3600.0)
         give_back(lines, clock, "r2", created=1001.0)
