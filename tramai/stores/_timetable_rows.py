@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from ..errors import CheckpointCorrupt
-from ..timetable import Entry, Roster, Tick
 from ._rows import Row, body_of, noun_of, utf8
+
+if TYPE_CHECKING:  # a run that has nothing to do with schedules need not load what they are
+    from ..timetable import Entry, Roster, Tick
 
 Faults = list[tuple[str, str]]
 
@@ -26,6 +29,8 @@ def tick_row(tick: Tick) -> Row:
 
 def entry_of(row: Row) -> Entry:
     """The schedule in a row, which must be as it was written."""
+    from ..timetable import Entry
+
     name, _, _, body, row_sum = row
     what = f"the schedule {name} does not match its checksum"
     if crc32(utf8(body)) != row_sum:
@@ -38,6 +43,8 @@ def entry_of(row: Row) -> Entry:
 
 def tick_of(row: Row) -> Tick:
     """The tick in a row, which must be as it was written."""
+    from ..timetable import Tick
+
     name, body, row_sum = row[0], row[5], row[6]
     what = f"the tick {name} does not match its checksum"
     if crc32(utf8(body)) != row_sum:
@@ -51,6 +58,8 @@ def tick_of(row: Row) -> Tick:
 def roster(now: float, entries: Iterable[Row], ticks: Iterable[Row]) -> Roster:
     """How everything stands; what cannot be read is named, and stops nothing else."""
     faults: Faults = []
+    from ..timetable import Roster
+
     found = sorted(entries_of(entries, faults), key=lambda entry: entry.id)
     opened = sorted(ticks_of(ticks, faults), key=lambda tick: (tick.at, tick.id))
     return Roster(now=now, entries=tuple(found), open=tuple(opened), faults=tuple(faults))
