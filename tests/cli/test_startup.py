@@ -57,7 +57,8 @@ def test_an_unchanged_file_is_run_without_its_readers() -> None:
     write("hello.yaml", HELLO)
     imported("run", "hello.yaml")
     readers = {"jinja2", "jsonschema", "ruamel", "sqlite_utils", "rich", "asyncio", "click"}
-    others = {f"tramai.{name}" for name in ("pool", "timetable", "portable", "worker", "scheduler", "tracing", "calling")}
+    for_others = ("pool", "timetable", "portable", "worker", "scheduler", "tracing", "calling")
+    others = {f"tramai.{name}" for name in for_others}
     assert not imported("run", "hello.yaml") & (NEVER | readers | others)
 
 
