@@ -429,6 +429,45 @@ def test_what_could_not_be_made_by_the_next_time_has_failed(store: Timetable, mo
     assert told.kinds == ["trouble", "failed"]
 
 
+def test_one_that_is_removed_and_applied_anew_with_other_times_comes_at_these(store: Timetable) -> None:
+    clock = clock_at("2026-11-30T05:30")
+    monthly = text().replace("0 * * * *", "0 0 1 * *")
+    assert monthly != text()
+    one = made(store, clock)
+    entry = apply(store, clock, monthly)
+    assert one.turn() == 18.5 * HOUR
+    assert store.strike(entry)
+    assert apply(store, clock, text()).revision == entry.revision
+    assert one.turn() == 1800
+    clock.advance(1800)
+    one.turn()
+    assert runs(store) == ["2026-11-30T06:00:00Z"]
+
+
+def test_a_clock_that_was_a_year_ahead_leaves_no_schedule_that_is_silent_for_a_year(store: Timetable) -> None:
+    clock, told = clock_at("2026-11-30T05:30"), Told()
+    entry = apply(store, clock, text(more="overlap: allow"))
+    one = made(store, clock, told)
+    clock.advance(366 * 24 * HOUR)
+    one.turn()
+    wrong = len(runs(store))
+    clock.jump(-365 * 24 * HOUR)
+    for _ in range(3):
+        clock.advance(HOUR)
+        one.turn()
+    assert told.kinds.count("trouble") == 1
+    about = next(about for kind, about in told if kind == "schedule.trouble")
+    assert (about["code"], "decided up to 2027-12-01T05:00:00Z" in str(about["message"])) == ("TRM460", True)
+    assert len(runs(store)) == wrong
+    assert store.strike(store.roster(now=clock.now()).entries[0])
+    apply(store, clock, text(more="overlap: allow"))
+    clock.advance(1800)
+    one.turn()
+    assert (len(runs(store)), told.kinds[-1]) == (wrong + 1, "fired")
+    assert store.roster(now=clock.now()).entries[0].trouble is None
+    assert entry.id == "wf#1"
+
+
 def test_a_definition_that_is_gone_is_trouble_of_its_schedule_alone(store: Timetable) -> None:
     clock, told = clock_at("2026-11-30T05:30"), Told()
     bad = apply(store, clock, text("bad"), "/flows/bad.yaml")

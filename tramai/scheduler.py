@@ -79,8 +79,8 @@ class Scheduler:
         self._by = by
         self._options = options or Options()
         self._clock = clock or SystemClock()
-        self._next: dict[str, tuple[int, float | None]] = {}
-        """When each schedule comes next, as it stood at a revision."""
+        self._next: dict[str, tuple[tuple[str, str, float], float | None]] = {}
+        """When each schedule comes next, and from what that was reckoned."""
         self._troubled: dict[str, _Patience] = {}
         self._ahead = 0.0
         """By how much the store's clock is ahead of ours."""
@@ -149,6 +149,8 @@ class Scheduler:
         waiting = [tick for tick in opened if tick.status != DUE]
         if entry.paused is None and (come or waiting):
             entry = self._decide(entry, waiting, roster.now) or entry
+        if entry.paused is None:
+            ticking.check_clock(entry, roster.now)
         if failed is None and entry.trouble is not None:
             self._recover(entry)
         coming = self._coming(entry)
@@ -186,8 +188,8 @@ class Scheduler:
         """Make the run of a tick that is due. By its start key there is one, whoever else does the same."""
         run = self._made(entry, tick)
         fired = replace(tick, status=FIRED, run_id=run.run_id, by=self._by, recorded=self._now())
-        # The run is there: whoever gave the tick up meanwhile was wrong.
-        if self._store.settle(fired, was=(DUE, FAILED, MISSED)):
+        # The run is there: whoever gave the tick up meanwhile was wrong, or his clock.
+        if self._store.settle(fired, was=(DUE, FAILED, MISSED, SKIPPED)):
             late = round(max(fired.recorded - tick.at, 0.0), 3)
             self._tell("schedule.fired", {**_about(fired), "late": late, "queue": run.queue})
 
@@ -201,19 +203,19 @@ class Scheduler:
         return make(entry, self._store, options, self._clock)
 
     def _coming(self, entry: Entry) -> float | None:
-        """When it comes next, reckoned once for each revision."""
-        known = self._next.get(entry.id)
-        if known is not None and known[0] == entry.revision:
+        """When it comes next, reckoned once. No revision says when: one removed and applied anew has the same."""
+        known, by = self._next.get(entry.id), _reckoned_by(entry)
+        if known is not None and known[0] == by:
             return known[1]
         self._next.pop(entry.id, None)
         coming = ticking.next_after(entry, entry.evaluated)
-        self._next[entry.id] = (entry.revision, coming)
+        self._next[entry.id] = (by, coming)
         return coming
 
     def _known(self, entry: Entry) -> float | None:
         """When it comes next, if that is known."""
         known = self._next.get(entry.id)
-        return known[1] if known is not None and entry.paused is None else None
+        return known[1] if known is not None and known[0] == _reckoned_by(entry) and entry.paused is None else None
 
     def _now(self) -> float:
         """The time by the store's clock."""
@@ -261,6 +263,10 @@ class Scheduler:
         for kept in (self._next, self._troubled, self._said):
             for name in [name for name in kept if name not in known and name not in unread]:
                 kept.pop(name)
+
+
+def _reckoned_by(entry: Entry) -> tuple[str, str, float]:
+    return entry.cron, entry.zone, entry.evaluated
 
 
 def make(entry: Entry, store: Timetable, options: Options, clock: Clock) -> Run:

@@ -60,6 +60,15 @@ def next_after(entry: Entry, after: float) -> float | None:
     return next(_times(entry, after), None)
 
 
+def check_clock(entry: Entry, now: float) -> None:
+    """NoTimes when all is decided up to a time that is far from here: it would not fire until then, without a word."""
+    if entry.evaluated > now + GRACE:
+        until = datetime.fromtimestamp(entry.evaluated, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        hint = f"if the clock is right now: tramai schedule remove {entry.id}, and tramai schedule apply with its file"
+        what = f"a clock was wrong, for they are decided up to {until}, and none fires before"
+        raise NoTimes(name=entry.id, what=what, hint=hint)
+
+
 def slots(entry: Entry, now: float) -> Slots:
     """The times that are still to be decided."""
     latest = _latest(entry, now)
