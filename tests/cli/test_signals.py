@@ -183,3 +183,21 @@ def test_ctrl_c_while_a_secret_is_fetched_is_130_and_begins_nothing(start: Start
     assert process.returncode == 130, err
     assert "nothing was begun" in err
     assert json.loads(finished("list", "--json").stdout)["runs"] == []
+
+
+@pytest.mark.parametrize("words", [("run", "slow.yaml", "--detach"), ("schedule", "run", "slow")])
+def test_ctrl_c_while_a_secret_is_fetched_makes_no_run(
+    start: Start, finished: Finished, words: tuple[str, ...]
+) -> None:
+    fetch = "secrets: {T: {command: [sh, -c, 'echo x > asked; sleep 60']}}"
+    when = "schedules: [{cron: '0 4 * * *', timezone: UTC}]"
+    steps = "steps:\n  - {id: a, shell: {run: 'true', env: {T: '${{ secrets.T }}'}}}"
+    write("slow.yaml", f"tramai: 1\nname: slow\n{fetch}\n{when}\n{steps}\n")
+    assert finished("schedule", "apply", "slow.yaml").returncode == 0
+    process = start(*words)
+    wait_for("asked")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, ""), err
+    assert "interrupted while a secret was fetched; no run was made" in err
+    assert json.loads(finished("list", "--json").stdout)["runs"] == []

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ._session import Session
 from ._start import Request, asked_for, options_of
+
+if TYPE_CHECKING:
+    from ..store import Run
+    from ._signals import Signals
 
 QUEUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -16,9 +22,6 @@ def detached(session: Session, request: Request, *, detach: bool, queue: str | N
 
     from .. import carrying
     from ..errors import UsageError
-    from . import _documents
-    from ._advice import short
-    from ._signals import Signals
 
     if not detach:
         raise UsageError(what="--queue and --priority go with --detach")
@@ -28,8 +31,29 @@ def detached(session: Session, request: Request, *, detach: bool, queue: str | N
         what = "--until and --report do not go with --detach: they are for who carries the run out"
         raise UsageError(what=what, hint="tramai resume RUN --until STEP")
     plan, bound = asked_for(session, request)
-    options = replace(options_of(session, request, Signals()), queue=named(queue), priority=priority)
-    run = carrying.enqueue(plan, bound, store=session.store(), options=options)
+
+    def make(signals: Signals) -> Run:
+        options = replace(options_of(session, request, signals), queue=named(queue), priority=priority)
+        return carrying.enqueue(plan, bound, store=session.store(), options=options)
+
+    return left(session, make)
+
+
+def left(session: Session, make: Callable[[Signals], Run]) -> int:
+    """Make a run, leave it to a worker, and say so; the exit status."""
+    from ..errors import SecretMissing
+    from . import _documents
+    from ._advice import short
+    from ._signals import Signals
+
+    with Signals("stopping: nothing has been made yet") as signals:
+        try:
+            run = make(signals)
+        except SecretMissing:
+            if signals.number is None:
+                raise
+            session.err.line("interrupted while a secret was fetched; no run was made")
+            return signals.exit_status
     session.run_id = run.run_id
     if session.json:
         session.emit(_documents.Detached(run_id=run.run_id, status=run.status.value))

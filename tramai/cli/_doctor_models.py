@@ -14,6 +14,7 @@ EXTRAS = {
     "mcp": ("mcp", "mcp"),
     "postgres": ("psycopg", "psycopg"),
     "keyring": ("keyring", "keyring"),
+    "otel": ("opentelemetry", "opentelemetry-sdk"),
 }
 """The module that an extra brings, and its package."""
 LISTS = {

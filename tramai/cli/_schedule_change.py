@@ -17,8 +17,9 @@ from ._who import me
 if TYPE_CHECKING:
     from ..enrolling import Asked, Change
     from ..plan import Plan
-    from ..store import Definition
+    from ..store import Definition, Run
     from ..timetable import Entry, Roster, Tick, Timetable
+    from ._signals import Signals
 
 _TRIES = 20
 """How often a schedule is read anew because somebody else has written it."""
@@ -217,20 +218,13 @@ def start(session: Session, name: str) -> int:
     from .. import scheduler
     from ..enrolling import find
     from ..results import Options
-    from . import _documents
-    from ._advice import short
-    from ._signals import Signals
+    from ._detach import left
 
     store = table(session, writing=True)
     entry = find(store.roster(now=time.time()).entries, name)
     session.variables()
-    with Signals() as signals:
-        options = Options(interrupt=signals.interrupt, warn=session.note)
-        run = scheduler.by_hand(entry, store, options=options)
-    session.run_id = run.run_id
-    if session.json:
-        session.emit(_documents.Detached(run_id=run.run_id, status=run.status.value))
-    else:
-        session.out.line(run.run_id)
-        session.note(f"{run.status.value}, in queue {run.queue}. To follow it: tramai watch {short(run.run_id)}")
-    return 0
+
+    def make(signals: Signals) -> Run:
+        return scheduler.by_hand(entry, store, options=Options(interrupt=signals.interrupt, warn=session.note))
+
+    return left(session, make)

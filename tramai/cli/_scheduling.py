@@ -129,7 +129,7 @@ def serve(session: Session, poll: str) -> int:
     watching = _observers.made(session.settings.observers)
     told = Teller(session, [one for one in watching if hasattr(one, "signal")])
     told.worker = scheduler.here()
-    with Signals() as signals:
+    with Signals("stopping: the times to come are left to others") as signals:
         loop = made(session, told, signals.interrupt, pause, told.worker)
         about: dict[str, Any] = {"poll": pause}
         told("schedule.serving", about)

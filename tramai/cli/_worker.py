@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ..worker import Plan, Slot
     from ._worker_metrics import Watch
 
+DRAINING = "draining: no more runs are taken, those at work may finish; once more ends their steps at once"
+"""What a person is told at the first Ctrl-C."""
+
 
 def serve(
     session: Session,
@@ -77,7 +80,7 @@ def serve(
     )
     told = Teller(session, [one for one in watching if hasattr(one, "signal")])
     new_slot: Callable[[], worker.Slot] = lambda: Process(setup)  # noqa: E731
-    with Signals() as signals, contextlib.ExitStack() as watched:
+    with Signals(DRAINING) as signals, contextlib.ExitStack() as watched:
         if metrics is not None:
             store, new_slot = _watched(store, plan, new_slot, told, metrics, watched)
         ours = worker.Worker(store, plan, new_slot, told, stop=signals.interrupt, hurry=signals.hurry)
