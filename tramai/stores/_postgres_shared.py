@@ -46,7 +46,11 @@ class Shared:
                 return None
             mine = Waiting(write)
             self._next.append(mine)
-        mine.turn.wait()
+        try:
+            mine.turn.wait()
+        except BaseException:  # Ctrl-C, say, in a program that has runs carried: he who goes keeps nobody waiting
+            self._withdraw(mine)
+            raise
         if mine.done is None and self._leads(mine):
             self._carry(send)
         return mine
@@ -55,9 +59,17 @@ class Shared:
         """The way is free: for the next, if somebody waits."""
         with self._lock:
             self._busy = bool(self._next)
-            first = self._next[0] if self._next else None
-        if first is not None:
-            first.turn.set()
+            if self._next:
+                self._next[0].turn.set()
+
+    def _withdraw(self, mine: Waiting) -> None:
+        """Wait no longer; whose turn it was leaves the way to the next."""
+        with self._lock:
+            leads = self._leads(mine) and mine.turn.is_set()
+            if mine in self._next:
+                self._next.remove(mine)
+        if leads:
+            self.leave()
 
     def _leads(self, mine: Waiting) -> bool:
         return bool(self._next) and self._next[0] is mine
