@@ -19,7 +19,7 @@ from tramai.stores import open_store
 from ..postgres import Server, new_server, roomy_memory
 from . import effects, flows, network, witness
 from .auditor import Evidence, Violation, audit, lost, witnessed
-from .fleet import LEASE, POLL, Fleet, Kind, left_behind, wrong_clock
+from .fleet import LEASE, POLL, Fleet, Kind, left_behind, tidy, wrong_clock
 from .harm import CUT, Harm
 from .people import People
 
@@ -100,6 +100,7 @@ def campaign(plan: Plan, tell: Callable[[str], None] = lambda text: None) -> Rep
         finally:
             people.end()
             wrong = fleet.end(LEASE + 60)
+            tidy()
         found = [Violation("orphan", "", what) for what in (*wrong, *left_behind(folder))]
         # Who is told to end while Python is still starting ends by the signal itself, and has taken nothing.
         told = [status for status in fleet.statuses if status not in (0, -signal.SIGTERM)]
