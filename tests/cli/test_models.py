@@ -75,7 +75,7 @@ def test_a_key_that_only_a_condition_needs_is_missed_when_it_is_used(
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     path = asking(model="anthropic:claude-sonnet-4-5", more="    when: ${{ 1 == 1 }}\n")
     result = tramai("run", "--json", path)
-    assert result.exit_code == 1
+    assert result.exit_code == 6
     assert ended(result)["error"]["type"] == "auth"
     assert "ANTHROPIC_API_KEY" in ended(result)["error"]["message"]
 
@@ -224,7 +224,7 @@ def test_a_fault_fails_the_step_and_what_the_model_said_stays_out_of_it(
     model: str, prompt: str, type: str, tramai: Tramai, server: ModelService
 ) -> None:
     result = tramai("run", "--json", asking(prompt, model))
-    assert result.exit_code == 1
+    assert result.exit_code == (6 if type == "auth" else 1)
     assert ended(result)["error"]["type"] == type
     assert "echo" not in result.stdout
     assert "key-of-" not in result.stdout + result.stderr
