@@ -78,6 +78,7 @@ class Slow:
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, the runs of these tests are brief."""
     monkeypatch.setattr(pacing, "_AHEAD", 1e9)
+    monkeypatch.setattr(pacing, "_BEHIND", 1e9)
     monkeypatch.setattr(pacing, "_LASTS", 1e9)
 
 
@@ -156,6 +157,24 @@ def test_what_stands_behind_a_run_that_lasts_goes_back_as_it_was(store: Pool, mo
     assert [as_before(store, run) for run in runs] == [run != first.run_id for run in runs]
     assert len(slot.waiting) == 0, "nothing is given while it lasts"
     assert {about["run_id"] for about in of(bench.told, "took")} & set(runs) == {first.run_id}
+
+
+def test_what_lies_ahead_of_a_slot_that_became_slow_goes_back_before_each_of_them_lasts(
+    store: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(store)
+    brief(bench, store)
+    runs = [enqueue(store) for _ in range(64)]
+    bench.turn()
+    (slot,) = bench.slots
+    assert len(slot.waiting) == 64
+    monkeypatch.setattr(pacing, "_BEHIND", 4.0)
+    place = bench.worker._places[0]
+    place.pace._each = 0.15  # none of them lasts, and the last of them would wait for ten seconds
+    slot.carry()
+    begun = slot.begin().run_id
+    bench.turn()
+    assert [as_before(store, run) for run in runs] == [run not in (runs[0], begun) for run in runs]
 
 
 def test_a_run_that_kills_its_slot_costs_those_behind_it_nothing(store: Pool) -> None:

@@ -8,6 +8,8 @@ _LASTS, _LASTS_TOGETHER = 0.2, 1.0
 _AHEAD = 0.1
 """Seconds of work that a slot has at hand."""
 _MOST = 64
+_BEHIND = 4.0
+"""Seconds of work that may lie ahead, when runs last longer than those by which it was given: others may have time."""
 
 
 def lasts(together: bool) -> float:
@@ -26,6 +28,10 @@ class Pace:
     def room(self, has: int) -> int:
         """How many more runs it may be given when it has so many: none before half of them are done."""
         return 0 if has > self._most // 2 else self._most - has
+
+    def behind(self, waiting: int) -> bool:
+        """Whether so many runs are more than it ends soon, as fast as it is now."""
+        return self._each is not None and waiting * self._each > _BEHIND
 
     def ended(self, now: float, spent: float, *, beside: bool) -> None:
         """A run has ended after so many seconds; of several that were carried at once only the last bit counts."""

@@ -103,7 +103,9 @@ class Place:
         return [given for given in self.runs.values() if given.began is not None]
 
     def left(self, now: float) -> float:
-        """Seconds until the first that it carries is none of the brief ones."""
+        """Seconds until the first that it carries is none of the brief ones; none when too much lies ahead of it."""
+        if self.pace.behind(len(self.runs) - len(self.begun)):
+            return 0.0
         return min((given.left(now) for given in self.runs.values()), default=math.inf)
 
     def room(self, now: float) -> int:
