@@ -11,6 +11,7 @@ import pytest
 
 from tramai import carrying, plan
 from tramai.interrupt import Interrupt
+from tramai.pacing import Shunned
 from tramai.pool import MOST_CLAIMS, Pool, Taken, Wanted, pooled
 from tramai.results import Options
 from tramai.store import Change, Holder, Status
@@ -144,3 +145,17 @@ def take(store: Pool) -> Taken:
     by = {"owner": "somebody", "holder": Holder.here(), "ttl": 30.0, "most_claims": MOST_CLAIMS}
     (taken,) = store.take(Wanted(), limit=1, now=time.time(), **by)  # type: ignore[arg-type]
     return taken
+
+
+def test_what_is_left_alone_comes_later_each_time_and_nothing_is_kept_for_ever() -> None:
+    shunned = Shunned()
+    assert shunned.add("often", 0.0)
+    assert [shunned.now(at) for at in (0.9, 1.0)] == [("often",), ()]
+    assert not shunned.add("often", 1.0)
+    assert [shunned.now(at) for at in (2.9, 3.0)] == [("often",), ()]
+    for number in range(100_000):
+        assert shunned.add(f"r{number}", 10.0 + number)
+    assert len(shunned._runs) < 400
+    assert shunned.add("often", 100_010.0), "others had it since"
+    shunned.forget("often")
+    assert "often" not in shunned.now(100_010.0)

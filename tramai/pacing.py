@@ -1,4 +1,7 @@
-"""How many runs a slot is given ahead: as many as it ends in a moment, so none waits long behind another."""
+"""How many runs a slot is given ahead: as many as it ends in a moment, so none waits long behind another.
+
+And how long a worker leaves alone a run that cannot be carried out here.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ _AHEAD = 0.1
 _MOST = 64
 _BEHIND = 4.0
 """Seconds of work that may lie ahead, when runs last longer than those by which it was given: others may have time."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
+"""Seconds for which a run that cannot be carried out here is left alone: at first, and at most."""
 
 
 def lasts(together: bool) -> float:
@@ -48,3 +54,28 @@ class Pace:
         """What it carries lasts: nothing is given ahead for now."""
         self._most = 1
         self._each = None
+
+
+class Shunned:
+    """Runs that are left alone for a while, longer each time. Of one that did not come up again nothing is kept."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, tuple[float, float]] = {}
+        """Until when, and how long that was; the last that was added comes last."""
+
+    def add(self, run_id: str, now: float) -> bool:
+        """Leave it alone from now on; whether nothing was known of it."""
+        _, last = self._runs.pop(run_id, (0.0, 0.0))
+        pause = min(max(last * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
+        self._runs[run_id] = now + pause, pause
+        while self._runs[first := next(iter(self._runs))][0] + _LONGEST_PAUSE < now:
+            del self._runs[first]  # others had it since
+        return not last
+
+    def forget(self, run_id: str) -> None:
+        """It was carried out."""
+        self._runs.pop(run_id, None)
+
+    def now(self, now: float) -> tuple[str, ...]:
+        """Those that are left alone now."""
+        return tuple(run_id for run_id, (until, _) in self._runs.items() if until > now)

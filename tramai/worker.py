@@ -31,7 +31,7 @@ from .event import Attribute
 from .faults import public
 from .hearing import Hearing
 from .interrupt import Interrupt
-from .pacing import Pace
+from .pacing import Pace, Shunned
 from .pool import Pool, Taken, Wanted
 from .slots import Carried as Carried
 from .slots import Given, Place
@@ -41,8 +41,6 @@ from .store import Holder
 
 BEAT = 10.0
 """Seconds between two beats in the registry; a wish to drain is heard of as often, at least every poll."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
-"""Seconds for which a run that cannot be carried out here is left alone: at first, and at most."""
 _SOON = 0.02
 _MOST_LOST = 8
 
@@ -98,8 +96,7 @@ class Worker:
         self._host = here.host
         self._pid = here.pid
         self._places: list[Place] = []
-        self._shunned: dict[str, tuple[float, float]] = {}
-        """Runs that are left alone: until when, and how long that was."""
+        self._shunned = Shunned()
         self._given = 0
         self._beaten = -BEAT
         self._dry = -BEAT
@@ -282,15 +279,12 @@ class Worker:
     def _wanted(self, has: Iterable[str] = ()) -> Wanted:
         """What is wanted for a slot. What it `has` may have ended and come up again before that was told here."""
         now = time.monotonic()
-        without = (*has, *(run_id for run_id, (until, _) in self._shunned.items() if until > now))
+        without = (*has, *self._shunned.now(now))
         return replace(self._plan.wanted, without=without)
 
     def _shun(self, run_id: str, code: str, message: str | None, hint: str | None = None) -> None:
         """Leave a run alone for a while, longer each time; it is told once."""
-        _, last = self._shunned.get(run_id, (0.0, 0.0))
-        pause = min(max(last * 2, _FIRST_PAUSE), _LONGEST_PAUSE)
-        self._shunned[run_id] = (time.monotonic() + pause, pause)
-        if not last:
+        if self._shunned.add(run_id, time.monotonic()):
             self._tell("worker.refused", {"run_id": run_id, "code": code, "message": message, "hint": hint})
 
     # The end.
@@ -370,7 +364,7 @@ class Worker:
         if report.kind == "refused":
             self._shun(given.taken.run_id, report.code or "", report.message, report.hint)
             return
-        self._shunned.pop(given.taken.run_id, None)
+        self._shunned.forget(given.taken.run_id)
         about = {"run_id": given.taken.run_id, "status": report.status, "duration": round(spent, 3)}
         self._tell("worker.finished", {**about, "wake_at": report.wake_at})
 
