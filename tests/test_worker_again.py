@@ -14,7 +14,7 @@ from tramai.interrupt import Interrupt
 from tramai.pacing import Shunned
 from tramai.pool import MOST_CLAIMS, Pool, Taken, Wanted, pooled
 from tramai.results import Options
-from tramai.store import Change, Holder, Status
+from tramai.store import Change, Holder, Note, Status
 from tramai.stores import open_store
 from tramai.worker import Plan, Report, Worker
 
@@ -159,3 +159,25 @@ def test_what_is_left_alone_comes_later_each_time_and_nothing_is_kept_for_ever()
     assert shunned.add("often", 100_010.0), "others had it since"
     shunned.forget("often")
     assert "often" not in shunned.now(100_010.0)
+
+
+LONG = """\
+tramai: 1
+name: long
+steps:
+  - {id: nap, delay: 30d}
+"""
+
+
+def test_a_run_that_goes_to_sleep_just_as_it_is_to_be_cancelled_does_not_sleep_on(store: Pool) -> None:
+    run = carrying.enqueue(plan.Plan(from_text(LONG)), {}, store=store).run_id
+    taken = take(store)
+    assert taken.run is not None
+    assert taken.lease is not None
+    store.request_cancel(run, Note(at=1.0, type="cancel.requested"), now=time.time())
+    carrying.carry(taken.run, taken.lease, sent=time.monotonic(), store=store, options=Options(wait=0.0))
+    again = take(store)
+    assert again.run is not None
+    assert again.lease is not None
+    carrying.carry(again.run, again.lease, sent=time.monotonic(), store=store, options=Options(wait=0.0))
+    assert store.get(run).status is Status.CANCELLED

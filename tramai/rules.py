@@ -182,11 +182,13 @@ def changed(run: Run, change: Change) -> Run:
     """The header after a change. A terminal status gives the lease back, for nothing may be written after it.
 
     A run that was made due while somebody carried it is due when it comes to wait: it may not have been heard of. In
-    line for a place it is due already, and comes up when it is called.
+    line for a place it is due already, and comes up when it is called. So is one that somebody wants cancelled.
     """
     after = progressed(run, change)
     if change.status is Status.WAITING and run.wake_at is not None and not change.queued:
         after = replace(after, wake_at=min(run.wake_at, run.wake_at if after.wake_at is None else after.wake_at))
+    if run.cancel_requested and change.status in (Status.SLEEPING, Status.WAITING):
+        after = replace(after, wake_at=change.now if after.wake_at is None else min(after.wake_at, change.now))
     if change.release or after.status.terminal:
         after = replace(after, lease=None)
     new = change.definition

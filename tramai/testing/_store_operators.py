@@ -118,6 +118,18 @@ class Operators(Given):
         store.commit(lease, change(clock, status=Status.CANCELLED, finished=clock.now(), release=True))
         assert (store.get("r1").status, store.get("r1").revision) == (Status.CANCELLED, 4)
 
+    @pytest.mark.parametrize("status", [Status.SLEEPING, Status.WAITING])
+    @pytest.mark.parametrize("until", [None, 9e9])
+    def test_a_wish_that_the_holder_did_not_hear_of_does_not_wait_for_the_run_to_wake(
+        self, store: Store, clock: FakeClock, status: Status, until: float | None
+    ) -> None:
+        lease = begin(store, clock)
+        store.request_cancel("r1", CANCEL, now=clock.now())
+        clock.advance(1)
+        store.commit(lease, change(clock, status=status, wake_at=until, release=True))
+        run = store.get("r1")
+        assert (run.status, run.wake_at, run.lease) == (status, clock.now(), None)
+
     def test_a_wish_may_come_twice_and_both_are_noted(self, store: Store, clock: FakeClock) -> None:
         begin(store, clock)
         for _ in range(2):
