@@ -158,6 +158,14 @@ def test_hello_greets(tramai: Tramai) -> None:
     assert ran.outputs == {"greeting": f"HELLO, {awkward.upper()}!"}
 
 
+def test_nightly_counts_what_lies_in_a_folder(tramai: Tramai, tmp_path: Path) -> None:
+    folder = tmp_path / "some"
+    folder.mkdir()
+    (folder / "a").touch(), (folder / "b").touch()
+    ran = tramai("run", str(EXAMPLES / "nightly.yaml"), "-i", "kind=month", "-i", f"folder={folder}")
+    assert ran.outputs == {"said": "month: 2 files"}
+
+
 @pytest.mark.parametrize("file", ["review.yaml", "review.toml"])
 def test_review_writes_a_report(tramai: Tramai, repo: Path, tmp_path: Path, file: str) -> None:
     ran = tramai("run", str(EXAMPLES / file), "-i", "repo=repo")

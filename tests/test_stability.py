@@ -124,6 +124,7 @@ def classes() -> tuple[type[TramaiError], ...]:
     for found in pkgutil.walk_packages(tramai.__path__, "tramai."):
         if not found.name.endswith("__main__") and not found.name.startswith("tramai.testing"):
             importlib.import_module(found.name)
+    importlib.import_module("tramai.testing.reading")  # of the testing package the part that commands use
 
     def below(kind: type[TramaiError]) -> Iterator[type[TramaiError]]:
         for inner in kind.__subclasses__():
