@@ -85,11 +85,11 @@ def costs(url: str, size: int, steps: int, meter: Meter) -> list[int]:
                 "tramai": 1,
                 "name": "steps",
                 "inputs": {"large": {"type": "string"}},
-                "limits": {"max_step_executions": steps + 1},
+                "limits": {"max_step_executions": steps + 2},
                 "state": {"large": {"initial": ""}, "last": {"initial": 0}},
                 "steps": [
                     {"id": "large", "local": "${{ inputs.large }}", "save": {"large": "${{ result }}"}},
-                    *({"id": f"s{n}", "local": n, "save": {"last": "${{ result }}"}} for n in range(steps)),
+                    *({"id": f"s{n}", "local": n, "save": {"last": "${{ result }}"}} for n in range(steps + 1)),
                 ],
             }
         )
@@ -99,7 +99,7 @@ def costs(url: str, size: int, steps: int, meter: Meter) -> list[int]:
     result = engine.run(made, {"large": "v" * size}, store=metered, options=engine.Options(lease=3600.0))
     store.close()
     assert result.status == "completed"
-    assert len(metered.costs) == steps + 2  # the first has the large value, the last ends the run
+    assert len(metered.costs) == steps + 2  # the first has the large value, the last step goes with the end
     return metered.costs[1:-1]
 
 
