@@ -27,9 +27,11 @@ if folder := roomy_memory():
 
 _SWEEPS = re.compile(
     r"tests/(faults|crash)/|tests/chaos/test_(chaos|sleepers)|tests/test_(flushes|many_\w+|\w+_faults|without_proc)\.py|"
-    r"_processes_|_twenty_resumes_|_random_walk_"
+    r"tests/test_(canary|no_process_left|scheduler_processes)\.py|tests/cli/test_(hostile_everything|worker_retries)\.py|"
+    r"_processes_|_twenty_resumes_|_random_walk_|_in_a_swarm_|_both_refuse_the_same_data"
 )
-"""Kills, faults and races of processes at many points: minutes of them, that few changes can have a bearing on."""
+"""Kills, faults and races of processes at many points, and every verb at once: minutes of them, that few changes can
+have a bearing on."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
