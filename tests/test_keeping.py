@@ -225,6 +225,7 @@ def test_the_entry_of_the_compose_file_hands_the_password_to_the_worker(tmp_path
 
 
 @pytest.mark.sweep
+@pytest.mark.slow
 def test_two_workers_and_a_database_as_they_are_typed(database: Database, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "tutorial" / "two-workers.md").read_text(encoding="utf-8")
     (workflow,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.M | re.S)

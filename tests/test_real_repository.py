@@ -82,16 +82,19 @@ def test_pre_commit_runs_the_hooks(source: Path, tmp_path: Path) -> None:
     assert "error[TRM104]: unknown key `locl`" in said
 
 
+@pytest.mark.slow
 def test_pipx_runs_a_checkout(source: Path, tmp_path: Path) -> None:
     said = call(tmp_path, program("pipx"), "run", "--spec", str(source), "tramai", "run", str(HELLO), "-q")
     assert "greeting: " in said
 
 
+@pytest.mark.slow
 def test_uv_runs_a_checkout(source: Path, tmp_path: Path) -> None:
     said = call(tmp_path, program("uv"), "tool", "run", "--from", str(source), "tramai", "run", str(HELLO), "-q")
     assert "greeting: " in said
 
 
+@pytest.mark.slow
 def test_shiv_makes_one_file_of_it(source: Path, tmp_path: Path) -> None:
     call(source, program("shiv"), "-q", "-c", "tramai", "-o", str(tmp_path / "tramai.pyz"), ".")
     said = call(tmp_path, sys.executable, "tramai.pyz", "run", str(ROOT / "workflows" / "shell.yaml"), "-q")

@@ -8,4 +8,4 @@ from .sleepers import measure
 def test_sleepers_that_wake_together_go_on_once_each() -> None:
     found = measure(300, concurrency=2, patience=180.0)
     assert (found.completed, found.twice) == (300, 0)
-    assert 0 < found.late_p50 <= found.late_p99 <= found.late_most <= found.drained
+    assert 0 < found.late_p50 <= found.late_p99 <= found.late_most <= found.drained + 0.01  # rounded apart

@@ -161,7 +161,7 @@ def test_a_run_that_kills_its_workers_is_dead_there_too_and_ten_behind_it_finish
 # M03
 
 
-@pytest.mark.parametrize("minutes", [10, -10])
+@pytest.mark.parametrize("minutes", [10, pytest.param(-10, marks=pytest.mark.slow)])
 def test_a_worker_whose_clock_is_wrong_gets_no_lease_before_its_end(begin: Begin, store: Store, minutes: int) -> None:
     clock = wrong_clock(minutes)
     if clock is None:

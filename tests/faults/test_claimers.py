@@ -12,7 +12,7 @@ from .support import program, url_of
 PROCESSES, RUNS = 100, 600
 
 
-@pytest.mark.parametrize("kind", ["postgres", "sqlite"])
+@pytest.mark.parametrize("kind", ["postgres", pytest.param("sqlite", marks=pytest.mark.slow)])
 def test_of_a_hundred_claimers_each_gets_some_and_none_gets_what_another_got(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
