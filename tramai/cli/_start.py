@@ -207,14 +207,7 @@ def _carry(
             with contextlib.redirect_stdout(sys.stderr):
                 result = go(options, [tally, _Remember(session), *views, *watching])
             if tally.started is None:
-                from . import _nothing_ran
-
-                for event in _nothing_ran.events(store, result):
-                    tally(event)
-                    for view in views:
-                        view(event)
-                    if reporter is not None:
-                        reporter(event)
+                _tell_how_it_stands(store, result, [tally, *views, *([reporter] if reporter is not None else [])])
         except SecretMissing:
             if signals.number is None:
                 raise
@@ -236,6 +229,15 @@ def _carry(
     if reporter is not None:
         reporter.finish(finished, tally)
     return finished.exit_status
+
+
+def _tell_how_it_stands(store: Store, result: engine.Result, told: list[Callable[[Any], object]]) -> None:
+    """Nothing ran: who shows a run is told of it as if it had."""
+    from . import _nothing_ran
+
+    for event in _nothing_ran.events(store, result):
+        for each in told:
+            each(event)
 
 
 def _reports(request: Request) -> Reports | None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..event import Attribute, Listener
     from ..pool import Pool, Worker
     from ..worker import Plan, Slot
+    from ._slot import Setup
     from ._worker_metrics import Watch
 
 DRAINING = "draining: no more runs are taken, those at work may finish; once more ends their steps at once"
@@ -46,7 +47,6 @@ def serve(
     from . import _observers, _scheduling
     from ._detach import named
     from ._signals import Signals
-    from ._slot import Setup
     from ._slots import Process
 
     session.variables()
@@ -69,15 +69,8 @@ def serve(
         max_runs=max_runs,
     )
     store = pooled(session.store())
-    flags = {name: value for name, value in session.flags.items() if name not in ("directory", "env_file")}
-    setup = Setup(
-        flags,
-        lease,
-        session.logs(),
-        counts=metrics is not None,
-        retries=retry_failed or 0,
-        retry_delay=seconds("--retry-delay", retry_delay),
-    )
+    retries, delay = retry_failed or 0, seconds("--retry-delay", retry_delay)
+    setup = _setup(session, lease, counts=metrics is not None, retries=retries, retry_delay=delay)
     told = Teller(session, [one for one in watching if hasattr(one, "signal")])
     new_slot: Callable[[], worker.Slot] = lambda: Process(setup)  # noqa: E731
     with Signals(DRAINING) as signals, contextlib.ExitStack() as watched:
@@ -89,6 +82,14 @@ def serve(
             _scheduling.join(session, told, signals.interrupt, pause, ours.id, once=once, until=watched)
         ours.run()
     return 0
+
+
+def _setup(session: Session, lease: float, **how: Any) -> Setup:
+    """What a slot is told first: the flags that count for it too, and how its runs are carried out."""
+    from ._slot import Setup
+
+    flags = {name: value for name, value in session.flags.items() if name not in ("directory", "env_file")}
+    return Setup(flags, lease, session.logs(), **how)
 
 
 def _watched(
