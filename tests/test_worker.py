@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.slots import Told
 from tramai import carrying, plan, worker, workflow
 from tramai.codec import decode
 from tramai.errors import LeaseLost, StoreUnavailable
@@ -41,53 +41,27 @@ def from_text(text: str) -> Any:
         return workflow.load(str(file))
 
 
-class Inline:
+class Inline(Told):
     """A slot that carries at once, in this process."""
 
     def __init__(self, store: Pool, *, born: bool = True, dies: bool = False) -> None:
-        self._reader, self._writer = os.pipe()
+        super().__init__()
         self._store = store
         self._dies = dies
-        self._reports: list[Report] = []
-        self._say(Report(kind="ready", holder=Holder.here()) if born else Report(kind="gone", status="exit 1"))
-
-    def _say(self, report: Report) -> None:
-        self._reports.append(report)
-        os.write(self._writer, b"x")
-
-    def fileno(self) -> int:
-        return self._reader
+        self.say(Report(kind="ready", holder=Holder.here()) if born else Report(kind="gone", status="exit 1"))
 
     def give(self, taken: Taken, sent: float) -> None:
         assert taken.run is not None
         assert taken.lease is not None
         if self._dies:
-            self._say(Report(kind="gone", status="signal 9"))
+            self.say(Report(kind="gone", status="signal 9"))
             return
         try:
             ended = carrying.carry(taken.run, taken.lease, sent=sent, store=self._store, options=Options(wait=0.0))
         except carrying.NotCarried as error:
-            self._say(Report(kind="refused", code=str(error.details["because"]), message=error.message))
+            self.say(Report(kind="refused", code=str(error.details["because"]), message=error.message))
         else:
-            self._say(Report(kind="done", run_id=ended.run_id, status=ended.status))
-
-    def read(self) -> Sequence[Report]:
-        reports, self._reports = self._reports, []
-        if reports:
-            os.read(self._reader, len(reports))
-        return reports
-
-    def withdraw(self) -> None:
-        raise AssertionError("nothing is ahead")
-
-    def stop(self, reason: str) -> None:
-        raise AssertionError("nothing is under way")
-
-    def close(self) -> None:
-        for end in (self._reader, self._writer):
-            if end >= 0:
-                os.close(end)
-        self._reader = self._writer = -1
+            self.say(Report(kind="done", run_id=ended.run_id, status=ended.status))
 
 
 @pytest.fixture

@@ -18,16 +18,17 @@ from tramai.store import Change, Holder, Note, Status
 from tramai.stores import open_store
 from tramai.worker import Plan, Report, Worker
 
+from .slots import Told
 from .test_worker import TEXT, from_text
 
 READS = 5
 
 
-class LateToTell:
+class LateToTell(Told):
     """Puts one run to sleep for no time, and tells it some looks later, when the store gives it out again already."""
 
     def __init__(self, store: Pool, sleeper: str) -> None:
-        self._reader, self._writer = os.pipe()
+        super().__init__()
         self._store = store
         self._sleeper = sleeper
         self._slept = False
@@ -37,9 +38,6 @@ class LateToTell:
         self.carrying: set[tuple[str, int]] = set()
         self.left: set[tuple[str, int]] = set()
         os.write(self._writer, b"x")
-
-    def fileno(self) -> int:
-        return self._reader
 
     def give(self, taken: Taken, sent: float) -> None:
         assert taken.run is not None
@@ -79,15 +77,9 @@ class LateToTell:
     def withdraw(self) -> None:
         pass
 
-    def stop(self, reason: str) -> None:
-        raise AssertionError("nobody is interrupted")
-
     def close(self) -> None:
         self.left |= self.carrying
-        for end in (self._reader, self._writer):
-            if end >= 0:
-                os.close(end)
-        self._reader = self._writer = -1
+        super().close()
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.slots import Told
 from tests.test_worker import enqueue, of
 from tramai import carrying, pacing
 from tramai.interrupt import Interrupt
@@ -18,22 +18,14 @@ from tramai.stores import open_store
 from tramai.worker import Plan, Report, Worker
 
 
-class Slow:
+class Slow(Told):
     """A slot that begins what it is given and carries it when it is told to."""
 
     def __init__(self, store: Pool) -> None:
-        self._reader, self._writer = os.pipe()
+        super().__init__()
         self._store = store
-        self._reports: list[Report] = []
         self.waiting: list[tuple[Taken, float]] = []
         self.say(Report(kind="ready", holder=Holder.here()))
-
-    def say(self, report: Report) -> None:
-        self._reports.append(report)
-        os.write(self._writer, b"x")
-
-    def fileno(self) -> int:
-        return self._reader
 
     def give(self, taken: Taken, sent: float) -> None:
         self.waiting.append((taken, sent))
@@ -53,25 +45,10 @@ class Slow:
         self.say(Report(kind="began", run_id=taken.run_id))
         return taken
 
-    def read(self) -> Sequence[Report]:
-        reports, self._reports = self._reports, []
-        if reports:
-            os.read(self._reader, len(reports))
-        return reports
-
     def withdraw(self) -> None:
         for taken, _ in self.waiting:
             self.say(Report(kind="returned", run_id=taken.run_id))
         self.waiting.clear()
-
-    def stop(self, reason: str) -> None:
-        raise AssertionError("nothing is to be stopped")
-
-    def close(self) -> None:
-        for end in (self._reader, self._writer):
-            if end >= 0:
-                os.close(end)
-        self._reader = self._writer = -1
 
 
 @pytest.fixture(autouse=True)
