@@ -45,7 +45,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
     completed: int
     twice: int
-    """Of these, those that were claimed more than once."""
+    """Of these, those that went on more than once. One that lay ahead of a slot and was given back did not go on."""
     drained: float
     """From the first wake time to the last end."""
     per_second: float
@@ -151,7 +151,10 @@ def _figures(server: Server, runs: int, due: float, over: float, slots: int) -> 
             f"JOIN \"{_SCHEMA}\".tramai_run AS r ON r.id = h.run WHERE r.status = 'completed'"
         )
     ]
-    again = f'SELECT count(*) FROM "{_SCHEMA}".tramai_head WHERE fence > 2'  # the first claim put it to sleep
+    again = (
+        f"SELECT count(*) FROM (SELECT run FROM \"{_SCHEMA}\".tramai_note WHERE body::json->>'type' = 'run.resumed' "
+        "GROUP BY run HAVING count(*) > 1) AS more"
+    )
     drained = max(ends) - due if ends else 0.0
     return Figures(
         runs=runs,

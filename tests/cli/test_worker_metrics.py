@@ -147,13 +147,13 @@ def test_a_worker_is_counted_from_its_first_run_to_its_trouble() -> None:
     watch = Watch(store, kind="memory", queues=("default", "other"), slots=2)
 
     class Counts(Inline):
-        def _say(self, report: Report) -> None:
+        def say(self, report: Report) -> None:
             if report.kind == "done":
                 made = Carried(
                     workflow="small", queue="default", seconds=0.2, waited=3.0, steps=(("local", "succeeded", 4),)
                 )
                 report = Report(kind="done", run_id=report.run_id, status=report.status, carried=made)
-            super()._say(report)
+            super().say(report)
 
     assert watch.pages("/readyz") == plain(503, "starting")
     assert watch.pages("/else") is None
