@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from .errors import TramaiError
+from .holder import Holder as Holder
 
 CALLED = "run "
 """What `started_by` begins with in a run that another run has called; the caller's id follows."""
@@ -105,31 +105,6 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     by: str | None = None
     comment: str | None = None
     data: str | None = None
-
-
-class Holder(msgspec.Struct, frozen=True):
-    """The process behind a lease, so that a dead one is known dead at once on its own host."""
-
-    host: str
-    boot: str
-    pid: int
-    start: str
-    """The process's start time as the kernel counts it; empty where that cannot be known."""
-
-    @staticmethod
-    def here() -> Holder:
-        """This process."""
-        return Holder(os.uname().nodename, _boot_id(), os.getpid(), _start_time(os.getpid()))
-
-    def known_dead(self) -> bool:
-        """True only if this very process is certainly gone: same host, and another boot or no such process."""
-        if self.host != os.uname().nodename:
-            return False
-        if self.boot and self.boot != _boot_id():
-            return True
-        if not self.start:
-            return False
-        return _start_time(self.pid) != self.start
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
@@ -381,20 +356,3 @@ class Store(Protocol):
     def close(self) -> None:
         """Give handles back; further calls fail."""
         ...
-
-
-def _boot_id() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
-
-
-def _start_time(pid: int) -> str:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rsplit(")", 1)[1].split()
-    except (OSError, IndexError):
-        return ""
-    return "" if fields[0] in "ZX" else fields[19]

@@ -249,16 +249,16 @@ MUTATIONS = (
     ),
     Mutation(
         "all: a dead holder is known to be dead",
-        "tramai/store.py",
-        "return _start_time(self.pid) != self.start",
+        "tramai/holder.py",
+        'return found[0] in ("Z", "X") or found[1] != self.start',
         "return False",
         (SQLITE, "-k", "known_dead or killed_holder"),
     ),
     Mutation(
         "all: only the start time tells a process from a later one of its id",
-        "tramai/store.py",
-        "return _start_time(self.pid) != self.start",
-        'return _start_time(self.pid) == ""',
+        "tramai/holder.py",
+        'return found[0] in ("Z", "X") or found[1] != self.start',
+        'return found[0] in ("Z", "X")',
         (SQLITE, "-k", "known_dead"),
     ),
     Mutation(

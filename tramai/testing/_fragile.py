@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ..errors import LeaseLost
 from ..store import Change, Holder, Lease, Mark, NewRun, Run, Store
@@ -94,5 +94,5 @@ class Fragile:
 
 
 def _gone() -> Holder:
-    """A holder on this host, before its last boot: whoever comes next need not wait for it."""
-    return Holder(os.uname().nodename, "an earlier boot", 0, "")
+    """A process of this host that there is not: whoever comes next need not wait for it."""
+    return replace(Holder.here(), pid=0, start="gone")

@@ -190,12 +190,30 @@ class Leases(Given):
             claim(store, clock, owner="carol")
 
     def test_a_holder_from_before_a_restart_of_this_host_is_dead(self, store: Store, clock: FakeClock) -> None:
-        if not HERE.boot:
-            pytest.skip("this system tells no boot id")
+        if not (HERE.boot and HERE.machine):
+            pytest.skip("this system tells no boot id, or not which machine it is")
         begin(store, clock)
         expire(clock)
         claim(store, clock, holder=replace(HERE, boot="another"))
         claim(store, clock, owner="carol")
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"boot": "another", "machine": "another"},
+            {"boot": "another", "machine": ""},
+            {"start": "1", "space": "pid:[1]"},
+        ],
+        ids=["machine", "container of another machine", "container"],
+    )
+    def test_a_holder_in_another_place_of_the_same_name_is_believed(
+        self, store: Store, clock: FakeClock, other: dict[str, str]
+    ) -> None:
+        begin(store, clock)
+        expire(clock)
+        claim(store, clock, holder=replace(HERE, **other))
+        with pytest.raises(LeaseHeld):
+            claim(store, clock, owner="carol")
 
     def test_a_fence_is_never_used_twice(self, store: Store, clock: FakeClock) -> None:
         lease, seen = begin(store, clock), [1]
