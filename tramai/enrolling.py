@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
@@ -124,7 +125,7 @@ def enrolled(change: Change, now: float, by: str) -> tuple[Entry, tuple[Tick, ..
     """The schedule as it is to be written, and its times that nobody will fire any more."""
     entry, before = change.entry, change.before
     if before is None:
-        return replace(entry, applied=now, evaluated=now, by=by), ()
+        return replace(entry, applied=now, evaluated=now, by=by, revision=_first_revision()), ()
     kept = replace(
         entry,
         applied=now,
@@ -163,6 +164,11 @@ def find(there: Sequence[Entry], name: str) -> Entry:
         near = suggest(name, [*(entry.id for entry in there), *(entry.workflow for entry in there)])
         raise NoSchedule(name=name, hint=f"did you mean {near}?" if near else "tramai schedule list")
     return found[0]
+
+
+def _first_revision() -> int:
+    """Where a new schedule begins to count, so that none has the revision of one of its name that was removed."""
+    return int.from_bytes(os.urandom(6)) + 1
 
 
 def _missed(entry: Entry, now: float, why: str, by: str) -> tuple[Tick, ...]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Protocol, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from .errors import TramaiError
 from .hashing import sha256
@@ -69,7 +70,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     comment: str | None = None
     trouble: Trouble | None = None
     revision: int = 0
-    """Counted by every write; 0 for one that no store has yet."""
+    """Counted by every write, from a number on that was drawn when it was made: see `written`."""
 
 
 class Tick(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,7 +123,7 @@ class Timetable(Pool, Protocol):
         """Write a schedule as it is now, with ticks that were decided for it, in one write.
 
         None, and nothing is written, unless it stands at revision `after` (0: it is not there). A tick takes the place
-        of one that is queued; one that is anything else stays as it is. The entry as written: revision `after` + 1.
+        of one that is queued; one that is anything else stays as it is. The entry as `written` says.
         """
         ...
 
@@ -147,6 +148,14 @@ class Timetable(Pool, Protocol):
     def forget_ticks(self, *, before: float) -> int:
         """Let go of ticks of times before an instant, but for open ones and those whose run is not over; how many."""
         ...
+
+
+def written(entry: Entry, after: int) -> Entry:
+    """A schedule as a store writes it: at the revision after `after`, a new one at that after its own.
+
+    So one that was removed and applied anew is not taken for the one before it: whoever read that writes nothing.
+    """
+    return replace(entry, revision=(after or entry.revision) + 1)
 
 
 def timetabled(store: object) -> Timetable:

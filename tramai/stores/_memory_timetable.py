@@ -6,8 +6,6 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 if TYPE_CHECKING:
     from ..store import Definition
     from ..timetable import Entry, Roster, Tick
@@ -42,13 +40,14 @@ class Timetable:
     ) -> Entry | None:
         """Write a schedule and ticks of it; see `Timetable.enroll`."""
         from ..timetable import QUEUED
+        from ..timetable import written as as_written
 
         with self._lock:
             self._check_takes()
             there = self._entries.get(entry.id)
             if (0 if there is None else there.revision) != after:
                 return None
-            written = self._entries[entry.id] = replace(entry, revision=after + 1)
+            written = self._entries[entry.id] = as_written(entry, after)
             if definition is not None:
                 self._definitions.setdefault(definition.digest, definition)
             for tick in ticks:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from . import _postgres_rows as columns
 from . import _timetable_rows as rows
 from ._postgres_connection import Db, Pool
@@ -68,7 +66,9 @@ class Timetable:
         self, entry: Entry, *, after: int, ticks: Sequence[Tick] = (), definition: Definition | None = None
     ) -> Entry | None:
         """Write a schedule and ticks of it; see `Timetable.enroll`."""
-        written = replace(entry, revision=after + 1)
+        from ..timetable import written as as_written
+
+        written = as_written(entry, after)
         name, revision, digest, body, row_sum = rows.entry_row(written)
         values = {"id": columns.fitting("schedule", name), "revision": revision, "after": after, "body": body}
         values |= {"digest": columns.fitting("digest", digest), "sum": row_sum, **_arrays(ticks)}

@@ -8,8 +8,6 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from . import _timetable_rows as rows
 from ._sqlite_rows import unbound
 
@@ -55,7 +53,9 @@ class Timetable:
         self, entry: Entry, *, after: int, ticks: Sequence[Tick] = (), definition: Definition | None = None
     ) -> Entry | None:
         """Write a schedule and ticks of it; see `Timetable.enroll`."""
-        written = replace(entry, revision=after + 1)
+        from ..timetable import written as as_written
+
+        written = as_written(entry, after)
         with self._connection as execute:
             if self._revision(entry.id) != after:
                 return None

@@ -72,6 +72,20 @@ class Schedules(Given):
         assert (found.cron, found.revision) == ("2 * * * *", 2)
         assert table.ticks(limit=9) == ()
 
+    def test_one_that_is_made_anew_begins_to_count_at_a_number_of_its_own(
+        self, table: Timetable, clock: FakeClock
+    ) -> None:
+        first = table.enroll(replace(entry(), revision=500), after=0)
+        assert first is not None
+        assert table.strike(first)
+        again = table.enroll(replace(entry(), revision=2**48), after=0)
+        assert again == replace(entry(), revision=2**48 + 1)
+        assert table.enroll(replace(first, cron="1 * * * *"), after=first.revision) is None
+        assert not table.strike(first)
+        assert table.enroll(replace(again, paused=1.0), after=again.revision) is not None
+        (found,) = table.roster(now=clock.now()).entries
+        assert (found.paused, found.revision) == (1.0, 2**48 + 2)
+
     def test_a_tick_is_written_once_and_only_a_queued_one_is_replaced(self, table: Timetable, clock: FakeClock) -> None:
         one = entry()
         table.enroll(one, after=0, ticks=(tick(at=60.0, status=QUEUED), tick(at=120.0, status=SKIPPED)))
