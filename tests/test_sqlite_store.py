@@ -466,6 +466,16 @@ def test_a_newer_format_is_refused_untouched(path: Path, log: str) -> None:
     newer.close()
 
 
+def test_a_migration_that_comes_second_to_a_newer_version_takes_nothing_back(path: Path) -> None:
+    open_store(f"sqlite:{path}").close()
+    newer = raw(path)
+    newer.execute("PRAGMA user_version=99")
+    with pytest.raises(StoreTooNew):
+        _sqlite_schema.migrate(newer, 99)
+    assert newer.execute("PRAGMA user_version").fetchone() == (99,)
+    newer.close()
+
+
 def test_a_run_imports_no_schema_tools(path: Path) -> None:
     open_store(f"sqlite:{path}").close()
     code = (

@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+from ..errors import StoreTooNew
 from ._sqlite_file import flush
 from ._sqlite_rows import bindable
 
@@ -158,8 +159,14 @@ def build(path: str) -> None:
 
 
 def migrate(connection: sqlite3.Connection, found: int) -> None:
-    """Bring a file from format `found` to the present one, in one transaction: killed halfway, nothing happened."""
+    """Bring a file from format `found` to the present one, in one transaction: killed halfway, nothing happened.
+
+    StoreTooNew when a newer version has been quicker: its format is not taken back.
+    """
     import sqlite_utils
+
+    if found > len(MIGRATIONS):
+        raise StoreTooNew(found=found, known=len(MIGRATIONS))
 
     database = sqlite_utils.Database(connection)
     connection.execute("BEGIN IMMEDIATE")
