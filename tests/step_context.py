@@ -52,6 +52,7 @@ class StepContext:
         self.hurry = Interrupt()
         self.hidden: tuple[bytes, ...] = ()
         self.log_path: str | None = None
+        self.traceparent: str | None = None
         self._now = now
 
     def text(self, source: Template, *, clean: Callable[[str], str] | None = None) -> str:

@@ -22,6 +22,7 @@ from tramai.errors import ConfigurationError, ExtraMissing, StoreUnavailable
 from tramai.observers import _otel_export as export
 from tramai.store import Change, Lease, Note
 from tramai.stores.memory import Memory
+from tramai.traceparent import valid
 
 from .engine.support import RUN, make, name, run
 from .engine.support import call as python
@@ -116,6 +117,35 @@ def test_the_steps_of_a_called_run_stand_in_the_step_that_called_it(spans: Spans
     assert (spans.parent("deep"), spans.parent("outer")) == ("outer", "RUN w")
 
 
+def test_children_stand_in_the_span_of_their_step(spans: Spans, tmp_path: Path) -> None:
+    said = "{run: 'echo $TRACEPARENT', parse: text}"
+    outputs = "outputs: {at: '${{ steps.deep.output }}'}\n"
+    inner = f"tramai: 1\nname: inner\nsteps: [{{id: deep, shell: {said}}}]\n{outputs}"
+    (tmp_path / "inner.yaml").write_text(inner)
+    outer = f"""tramai: 1
+name: w
+steps:
+  - {{id: flat, shell: {said}}}
+  - {{id: each, foreach: {{items: [1], do: [{{id: item, shell: {said}}}]}}}}
+  - {{id: sub, call: inner.yaml}}
+outputs:
+  flat: ${{{{ steps.flat.output }}}}
+  item: ${{{{ steps.each.output[0].item }}}}
+  deep: ${{{{ steps.sub.output.at }}}}
+"""
+    (tmp_path / "w.yaml").write_text(outer)
+    from tramai import plan, workflow
+
+    made = plan.Plan(workflow.load(str(tmp_path / "w.yaml")))
+    options = engine.Options(trace=PARENT)
+    result = engine.run(made, {}, store=Memory(), observers=[spans.observer], options=options)
+    assert result.status == "completed", result.error
+    for name_ in ("flat", "item", "deep"):
+        context = spans.named(name_).context
+        assert PARENT.split("-")[1] == f"{context.trace_id:032x}"
+        assert str(result.outputs[name_]).strip() == f"00-{context.trace_id:032x}-{context.span_id:016x}-01"
+
+
 def test_models_and_agents_are_told_by_the_conventions_for_them(spans: Spans) -> None:
     steps = [
         {"id": "ask", "ai": {"model": "demo:echo", "prompt": CANARY}},
@@ -176,7 +206,7 @@ def test_a_tracer_that_raises_or_talks_nonsense_changes_nothing_and_nothing_of_i
     [None, "", "x", PARENT[:-1], PARENT.upper(), f"ff{PARENT[2:]}", PARENT.replace("b7ad6b7169203331", "0" * 16)],
 )
 def test_only_what_the_standard_allows_is_handed_on(text: str | None) -> None:
-    assert (tracing.valid(PARENT), tracing.valid(text)) == (PARENT, None)
+    assert (valid(PARENT), valid(text)) == (PARENT, None)
 
 
 def test_a_damaged_note_is_no_link(spans: Spans) -> None:

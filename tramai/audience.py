@@ -6,9 +6,20 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .codec import Json
-from .event import Attribute, Event, Observer, StepFinished, StepRetrying, StepStarted, Tracer
+from .event import (
+    Attribute,
+    CalledEvent,
+    Event,
+    Observer,
+    StepFinished,
+    StepOutput,
+    StepRetrying,
+    StepStarted,
+    Tracer,
+)
 from .redact import Redactor
 from .step import Node
+from .traceparent import valid
 
 if TYPE_CHECKING:
     from .signals import Signals
@@ -17,7 +28,7 @@ if TYPE_CHECKING:
 class Audience:
     """Who watches one run. `observers` is empty and `signals` None when nobody does, so that nothing is made ready."""
 
-    __slots__ = ("_told", "observers", "redactor", "signals", "tracers")
+    __slots__ = ("_told", "observers", "parent", "redactor", "signals", "tracers")
 
     def __init__(self, observers: Iterable[Observer | object], run_id: str) -> None:
         everybody = tuple(observers)
@@ -25,6 +36,8 @@ class Audience:
         self.redactor = Redactor()
         """Takes the secrets of the run out of what is told in words."""
         listeners = [one for one in everybody if hasattr(one, "signal")]
+        self.parent: str | None = None
+        """The `traceparent` of whoever started the run."""
         self.signals: Signals | None = None
         self.observers: tuple[Observer, ...] = tuple(one for one in everybody if callable(one))
         self.tracers: tuple[Tracer, ...] = tuple(one for one in everybody if hasattr(one, "trace"))
@@ -48,6 +61,17 @@ class Audience:
                 observer(event)
             except Exception:  # noqa: BLE001, S112 - observers are fail-open by promise
                 continue
+
+    def traceparent(self, *paths: str) -> str | None:
+        """What children of a step are told of the trace: where the step stands, or else whoever started the run."""
+        for observer in self.observers:
+            try:
+                found = valid(observer.traceparent(*paths)) if hasattr(observer, "traceparent") else None
+            except Exception:  # noqa: BLE001 - observers are fail-open by promise
+                found = None
+            if found is not None:
+                return found
+        return valid(self.parent)
 
     def signal(self, name: str, **attributes: Attribute) -> None:
         """Tell the listeners. Ask for `signals` first where attributes cost something."""
@@ -96,3 +120,24 @@ class Audience:
                 error=None if error is None else self.redactor.error(error),
             )
             self.tell(ended)
+
+
+class Overheard:
+    """Among the observers of a called run: tells the audience of its caller what the run does."""
+
+    __slots__ = ("_audience", "_path", "_run_id")
+
+    def __init__(self, audience: Audience, path: str, run_id: str) -> None:
+        """`path`: of the step that calls the run `run_id`."""
+        self._audience = audience
+        self._path = path
+        self._run_id = run_id
+
+    def __call__(self, event: Event) -> None:
+        """See one event: those of steps are told."""
+        if isinstance(event, StepStarted | StepFinished | StepRetrying | StepOutput | CalledEvent):
+            self._audience.tell(CalledEvent(path=self._path, run_id=self._run_id, event=event))
+
+    def traceparent(self, *paths: str) -> str | None:
+        """Where a step of the called run stands, by those who watch its caller."""
+        return self._audience.traceparent(self._path, *paths)

@@ -65,6 +65,11 @@ class StepContext:
         return self._host.key(self.path)
 
     @property
+    def traceparent(self) -> str | None:
+        """By the tracers among the observers, or that of whoever started the run."""
+        return self._host.audience.traceparent(self.path)
+
+    @property
     def log_path(self) -> str | None:
         """Where a child's output goes."""
         return self._host.log_path(self.path, self.attempt)

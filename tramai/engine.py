@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from . import caps, claiming, secret
-from .audience import Audience
+from .audience import Audience, Overheard
 from .claiming import Claim
 from .clock import Clock, SystemClock
 from .codec import Json, decode, encode
 from .errors import LeaseHeld, NotFound, NotInThatState, RunCancelled, SecretMissing
-from .event import CalledEvent, Event, Observer, StepFinished, StepOutput, StepRetrying, StepStarted
+from .event import Observer
 from .faults import safely
 from .plan import Plan
 from .redact import Redactor
@@ -257,15 +257,9 @@ class _Children:
 
     def _heard(self, order: Order) -> tuple[Observer, ...]:
         """Tells the audience of the caller what a called run does."""
-        audience = self._audience
-        if audience is None or not audience.observers:
+        if self._audience is None or not self._audience.observers:
             return ()
-
-        def hear(event: Event) -> None:
-            if isinstance(event, StepStarted | StepFinished | StepRetrying | StepOutput | CalledEvent):
-                audience.tell(CalledEvent(path=order.path, run_id=order.run_id, event=event))
-
-        return (hear,)
+        return (Overheard(self._audience, order.path, order.run_id),)
 
     def _secrets(self, order: Order) -> dict[str, str]:
         """What it is given, and the rest from its own sources (or from whoever brings all secrets)."""
@@ -393,6 +387,7 @@ def session_for(
         _Children(store, options, clock, claim.audience),
         cancelling=cancelling,
     )
+    claim.audience.parent = options.trace
     if claim.audience.tracers:
         from . import tracing
 

@@ -175,7 +175,8 @@ class Tracer(Protocol):
         """A claim of a run begins: told before its first event. The answer is kept with the run.
 
         All three are a `traceparent` of W3C Trace Context: of whoever started it, of the claim before, and of this one.
-        What is raised here never reaches the run.
+        What is raised here never reaches the run. One that also has a method `traceparent(*paths)` says by it where a
+        step stands, whose children are told: the path of the step, behind those of the steps that called its run.
         """
         ...
 

@@ -65,7 +65,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     again: Any = None
     """A `revival.Policy`: whether a run that fails is tried again by itself."""
     trace: str | None = None
-    """The `traceparent` (W3C Trace Context) of whoever starts the run, for tracers among the observers."""
+    """The `traceparent` (W3C Trace Context) of whoever starts the run, for tracers among the observers and for
+    the children of steps."""
     order: Any = None
     """The `calling.Order` of the run that calls this one."""
 

@@ -58,6 +58,11 @@ class Context(Protocol):
         ...
 
     @property
+    def traceparent(self) -> str | None:
+        """Where the attempt stands in a trace (W3C Trace Context), for children and servers; None when nobody asks."""
+        ...
+
+    @property
     def log_path(self) -> str | None:
         """File for everything a child writes, owner-only; None when the run keeps no logs."""
         ...

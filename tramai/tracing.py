@@ -7,13 +7,13 @@ stands itself. That is one line of the event list, in the words of W3C Trace Con
 from __future__ import annotations
 
 import contextlib
-import re
 from typing import TYPE_CHECKING
 
 from .claiming import Claim
 from .codec import decode, encode
 from .errors import TramaiError
 from .store import Note
+from .traceparent import valid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,12 +24,6 @@ if TYPE_CHECKING:
 
 TRACED = "run.traced"
 """The event that keeps it."""
-
-
-def valid(text: str | None) -> str | None:
-    """A `traceparent` that may be kept and handed on; None for anything else."""
-    pattern = r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
-    return text if isinstance(text, str) and re.fullmatch(pattern, text) else None
 
 
 def begin(claim: Claim, journal: Journal, store: Store, parent: str | None) -> None:

@@ -34,6 +34,8 @@ def detached(session: Session, request: Request, *, detach: bool, queue: str | N
 
     def make(signals: Signals) -> Run:
         options = replace(options_of(session, request, signals), queue=named(queue), priority=priority)
+        if not session.settings.observers:
+            options = replace(options, trace=None)  # nobody follows a trace here: the event list has no word of it
         return carrying.enqueue(plan, bound, store=session.store(), options=options)
 
     return left(session, make)

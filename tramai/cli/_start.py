@@ -335,5 +335,5 @@ def options_of(session: Session, request: Request, signals: Signals) -> engine.O
         servers=settings.servers,
         http=settings.http,
         providers=settings.providers,
-        trace=os.environ.get("TRACEPARENT") if settings.observers else None,
+        trace=os.environ.get("TRACEPARENT"),
     )

@@ -67,8 +67,12 @@ class Otel:
                 f"RUN {workflow}", context, trace.SpanKind.SERVER, attributes=about, links=links
             )
             self._run = _Run(run_id, span)
-        found = span.get_span_context()
-        return f"00-{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"
+        return _said(span)
+
+    def traceparent(self, *paths: str) -> str | None:
+        """Where a step stands: its span."""
+        with self._lock:
+            return None if self._run is None else _said(self._run.steps.get(paths) or _around(self._run, paths))
 
     def __call__(self, event: Event) -> None:
         """See one event."""
@@ -211,6 +215,11 @@ def _close(span: Span, how: str, error: Any) -> None:
         span.set_attribute("error.type", said if isinstance(said, str) else "_OTHER")
         span.set_status(StatusCode.ERROR)
     span.end()
+
+
+def _said(span: Span) -> str:
+    found = span.get_span_context()
+    return f"00-{found.trace_id:032x}-{found.span_id:016x}-{found.trace_flags:02x}"
 
 
 def _remote(traceparent: str) -> Any:

@@ -20,7 +20,20 @@ def environment(ctx: Context, own: dict[str, str]) -> dict[str, str]:
     """The whole environment of a child; `own` are the step's variables."""
     told = (ctx.run_id, ctx.path, str(ctx.attempt), ctx.idempotency_key)
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-    return {**inherited, **ctx.env, **own, **dict(zip(OURS[1:], told, strict=True))}
+    given = {**ctx.env, **own}
+    return {**inherited, **_traced(ctx, given), **given, **dict(zip(OURS[1:], told, strict=True))}
+
+
+def _traced(ctx: Context, given: dict[str, str]) -> dict[str, str]:
+    """Where the attempt stands in a trace, unless the file says so itself. What our caller's tracers added to its trace
+    (`TRACESTATE`) goes along in that trace only; its BAGGAGE may hold anything, and stays here."""
+    stands = ctx.traceparent
+    if stands is None or "TRACEPARENT" in given:
+        return {}
+    found, ours = {"TRACEPARENT": stands}, os.environ.get("TRACEPARENT", "")
+    if "TRACESTATE" in os.environ and ours.split("-")[1:2] == stands.split("-")[1:2]:
+        found["TRACESTATE"] = os.environ["TRACESTATE"]
+    return found
 
 
 def findings(names: Iterable[str], at: Pointer) -> Iterator[Finding]:
