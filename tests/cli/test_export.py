@@ -15,7 +15,10 @@ from click.testing import Result
 from tests.cli.conftest import FAILS, HELLO, SLEEPS, document, write
 from tests.cli.test_documents import check, schema
 from tests.cli.test_exit_codes import blocked_run
+from tramai.cli import _called_runs
 from tramai.cli._run_markdown import code, fenced
+from tramai.store import Mark, Record
+from tramai.stores import open_store
 
 Call = Callable[..., Result]
 
@@ -59,6 +62,43 @@ def test_a_run_names_the_runs_that_it_has_called(tramai: Call) -> None:
     called = document(tramai("show", "@last:hello", "--json"))["run"]["run_id"]
     assert document(tramai("export", "@last:calls", "--json"))["called"] == [called]
     assert called in tramai("export", "@last:calls").stdout
+
+
+def test_called_runs_are_listed_with_how_they_stand_and_those_that_they_have_called(tramai: Call) -> None:
+    write("fails.yaml", FAILS)
+    write("mid.yaml", "tramai: 1\nname: mid\nsteps:\n  - {id: inner, call: fails.yaml}\n")
+    write("top.yaml", "tramai: 1\nname: top\nsteps:\n  - {id: outer, call: mid.yaml}\n")
+    assert tramai("run", "top.yaml").exit_code == 1
+    whole = check(document(tramai("export", "@last:top", "--json")))
+    ids = [document(tramai("show", f"@last:{name}", "--json"))["run"]["run_id"] for name in ("top", "mid", "fails")]
+    said = [
+        (one["run_id"], one["caller"], one["path"], one["workflow"], one["status"], one["stale"])
+        for one in whole["calls"]
+    ]
+    assert said == [
+        (ids[1], ids[0], "outer", "mid", "failed", False), (ids[2], ids[1], "inner", "fails", "failed", False),
+    ]  # fmt: skip
+    _, step = whole["calls"][1]["steps"]
+    assert (step["path"], step["verb"], step["status"], step["attempts"]) == ("build", "shell", "failed", 1)
+    page = tramai("export", "@last:top").stdout
+    assert f"| `{ids[2][-8:]}` | `fails` | failed | `inner` | `{ids[1][-8:]}` |" in page
+    assert f"| `{ids[2][-8:]}` | `build` | `shell` | failed | 1 |" in page
+
+
+def test_a_called_run_that_the_store_does_not_have_is_named_all_the_same(tramai: Call) -> None:
+    tramai("run", write("hello.yaml", HELLO))
+    path = Path(".tramai/tramai.db")
+    run_id = document(tramai("show", "@last", "--json"))["run"]["run_id"]
+    line = Record(seq=9, path="sub", mark=Mark.DECIDED, attempt=0, verb="call", at=1.0, fence=1, value='{"run_id":"x"}')
+    (one,) = _called_runs.of(open_store(f"sqlite:{path}"), run_id, [line])
+    assert (one.run_id, one.caller, one.path, one.workflow, one.status, one.steps) == (
+        "x",
+        run_id,
+        "sub",
+        None,
+        None,
+        [],
+    )
 
 
 def test_secrets_are_masked_in_every_form(tramai: Call, monkeypatch: pytest.MonkeyPatch) -> None:

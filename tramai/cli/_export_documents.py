@@ -45,6 +45,31 @@ class Source(Struct, frozen=True, kw_only=True):
     canonical: Annotated[dict[str, Any], Meta(description="what the digest is taken of")]
 
 
+class CalledStep(Struct, frozen=True, kw_only=True):
+    """A step of a called run as far as the run got."""
+
+    path: str
+    verb: str
+    status: str
+    attempts: int
+    took: Annotated[float | None, Meta(description="seconds of its last attempt that has ended")]
+
+
+class CalledRun(Struct, frozen=True, kw_only=True):
+    """A run that a step has called, with its steps."""
+
+    run_id: str
+    caller: Annotated[str, Meta(description="the run that has called it")]
+    path: Annotated[str, Meta(description="the step of the caller that has called it")]
+    workflow: Annotated[Text, Meta(description="null when the store does not have the run")] = None
+    version: Text = None
+    status: Text = None
+    stale: Annotated[bool, Meta(description="it counts as running and its runner is gone")] = False
+    created: float | None = None
+    ended: float | None = None
+    steps: list[CalledStep] = []
+
+
 class Export(Struct, frozen=True, kw_only=True):
     """`export`: all that the store has of a run. Secrets are masked in it, as they are in the store."""
 
@@ -54,6 +79,9 @@ class Export(Struct, frozen=True, kw_only=True):
     journal: list[JournalRecord]
     definition: Annotated[Source | None, Meta(description="null of a run that was moved or removed")]
     called: Annotated[list[str], Meta(description="runs that it has called; each has an export of its own")]
+    calls: Annotated[
+        list[CalledRun], Meta(description="the runs that it has called, each before those that it has called itself")
+    ]
     logs: Annotated[list[Log], Meta(description="the last lines of attempts that did not succeed")]
 
 

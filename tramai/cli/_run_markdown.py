@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from . import _called_runs
 from ._advice import resolve_commands, short
 from ._clockface import took
 from ._terminal import safe, safe_lines
@@ -27,6 +28,7 @@ def page(whole: Export) -> str:
         _table(("", ""), _facts(whole)),
         *_wrong(whole),
         *_section("Steps", _table(("step", "verb", "status", "attempts", "took"), map(_step, whole.run.steps))),
+        *_calls(whole),
         *_attempts(whole),
         *_section("Events", _table(("when", "event", "by", "comment"), _events(whole))),
     ]
@@ -123,8 +125,31 @@ def _wrong(whole: Export) -> list[str]:
 
 
 def _step(step: StepView) -> tuple[str, ...]:
-    times = [max(one.ended - one.started, 0.0) for one in step.attempts if one.started is not None and one.ended]
-    return code(step.path), code(step.verb), step.status, str(len(step.attempts)), took(times[-1]) if times else ""
+    seconds = _called_runs.took_of(step)
+    return code(step.path), code(step.verb), step.status, str(len(step.attempts)), _took(seconds)
+
+
+def _took(seconds: float | None) -> str:
+    return took(seconds) if seconds is not None else ""
+
+
+def _calls(whole: Export) -> list[str]:
+    """The called runs, and how far each of them got."""
+    runs = []
+    for one in whole.calls:
+        ended = one.ended - one.created if one.ended is not None and one.created is not None else None
+        named = code(one.workflow) if one.workflow is not None else ""
+        stands = "interrupted" if one.stale else one.status or "not in this store"
+        runs.append((code(short(one.run_id)), named, stands, code(one.path), code(short(one.caller)), _took(ended)))
+    steps = [
+        (code(short(one.run_id)), code(step.path), code(step.verb), step.status, str(step.attempts), _took(step.took))
+        for one in whole.calls
+        for step in one.steps
+    ]
+    return [
+        *_section("Called runs", _table(("run", "workflow", "status", "called by step", "of run", "took"), runs)),
+        *_section("Steps of called runs", _table(("run", "step", "verb", "status", "attempts", "took"), steps)),
+    ]
 
 
 def _attempts(whole: Export) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..errors import TramaiError
 from ..store import Mark, Record, Run, Store
-from . import show
+from . import _called_runs, show
 from ._documents import Log
 from ._export_documents import Export, JournalRecord, Source
 from ._tail import last_lines
@@ -33,7 +33,8 @@ def of(store: Store, run_id: str) -> Export:
         run=show.view_of(store, run),
         journal=[_record(record) for record in records],
         definition=_source(store, run),
-        called=_called(records),
+        called=_called_runs.ids(records),
+        calls=_called_runs.of(store, run_id, records),
         logs=_logs(records),
     )
 
@@ -58,16 +59,6 @@ def _source(store: Store, run: Run) -> Source | None:
         text=found.text,
         canonical=json.loads(found.canonical),
     )
-
-
-def _called(records: Sequence[Record]) -> list[str]:
-    found = []
-    for record in records:
-        if record.mark is Mark.DECIDED and record.verb == "call" and record.value is not None:
-            value = json.loads(record.value)
-            if isinstance(value, dict) and isinstance(value.get("run_id"), str):
-                found.append(value["run_id"])
-    return list(dict.fromkeys(found))
 
 
 def _logs(records: Sequence[Record]) -> list[Log]:
