@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from . import engine, ticking
 from .clock import Clock, SystemClock
-from .codec import decode
+from .codec import decode, encode
 from .errors import TramaiError
 from .event import Attribute
 from .faults import public
@@ -314,8 +314,17 @@ def here() -> str:
     return f"{holder.host}:{holder.pid}-{int(time.time() * 1000) % 0x10000:04x}"
 
 
-def by_hand(entry: Entry, store: Timetable, *, options: Options | None = None, clock: Clock | None = None) -> Run:
-    """Make a run of a schedule now: one of its own, that uses up none of its times."""
+def by_hand(
+    entry: Entry,
+    store: Timetable,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    options: Options | None = None,
+    clock: Clock | None = None,
+) -> Run:
+    """Make a run of a schedule now: one of its own, that uses up none of its times. `inputs` stand before its own."""
     options = options or Options()
+    if inputs:
+        entry = replace(entry, inputs=encode({**decode(entry.inputs), **inputs}))
     labels = (*entry.labels, *options.labels, f"schedule:{entry.id}")
     return make(entry, store, replace(options, labels=labels), clock or SystemClock())

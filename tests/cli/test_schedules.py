@@ -231,6 +231,22 @@ def test_a_run_by_hand_is_one_of_its_own_and_works_while_it_pauses(tramai: Call)
     assert document(tramai("schedule", "history", "--json"))["ticks"] == []
 
 
+def test_a_run_by_hand_takes_inputs_before_those_of_the_schedule(tramai: Call) -> None:
+    write(
+        "nightly.yaml", flow().replace("{who: {type: string}}", "{who: {type: string}, n: {type: integer, default: 1}}")
+    )
+    applied(tramai, "nightly.yaml")
+    made = document(tramai("schedule", "run", "nightly", "-i", "n=7", "--json"))
+    shown = document(tramai("show", made["run_id"], "--json"))["run"]
+    assert shown["inputs"] == {"n": 7, "who": "world"}
+    for pair, says in (("n=x", "must be an integer"), ("m=1", "not declared"), ("n", "'n' is not an input")):
+        refused = tramai("schedule", "run", "nightly", "-i", pair)
+        assert refused.exit_code == 2
+        assert says in refused.stderr
+    assert len(document(tramai("list", "--json"))["runs"]) == 1
+    assert document(tramai("schedule", "list", "--json"))["schedules"][0]["inputs"] == {"n": 1, "who": "world"}
+
+
 def test_what_is_removed_fires_no_more_and_keeps_its_past(tramai: Call) -> None:
     write("nightly.yaml", flow(cron="* * * * *"))
     applied(tramai, "nightly.yaml")

@@ -213,18 +213,21 @@ def _busy() -> Exception:
     return StoreUnavailable(what="busy: others write the same schedule all the time", hint="try again")
 
 
-def start(session: Session, name: str) -> int:
+def start(session: Session, name: str, pairs: Sequence[str]) -> int:
     """Make a run of a schedule now; the exit status."""
     from .. import scheduler
     from ..enrolling import find
     from ..results import Options
+    from . import _given
     from ._detach import left
 
+    inputs = _given.gather(pairs, None)
     store = table(session, writing=True)
     entry = find(store.roster(now=time.time()).entries, name)
     session.variables()
 
     def make(signals: Signals) -> Run:
-        return scheduler.by_hand(entry, store, options=Options(interrupt=signals.interrupt, warn=session.note))
+        options = Options(interrupt=signals.interrupt, warn=session.note)
+        return scheduler.by_hand(entry, store, inputs=inputs, options=options)
 
     return left(session, make)

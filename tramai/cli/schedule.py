@@ -157,20 +157,34 @@ def preview(session: Session, what: str, zone: str | None, count: int, after: st
     return 0
 
 
-@verb("run", "tramai schedule run nightly", summary="Start a run of a schedule now.")
+@verb(
+    "run",
+    "tramai schedule run nightly",
+    "tramai schedule run nightly -i day=2026-11-29 -i limit:=20",
+    summary="Start a run of a schedule now.",
+)
 @click.argument("name", metavar="SCHEDULE")
-def start(session: Session, name: str) -> int:
+@click.option(
+    "-i",
+    "--input",
+    "pairs",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="An input other than the schedule's: KEY=VALUE, KEY:=JSON, or KEY=@FILE for a file's text.",
+)
+def start(session: Session, name: str, pairs: tuple[str, ...]) -> int:
     """Start a run of a schedule now, with its inputs, for a worker to carry out.
+    What is given by -i takes the place of the schedule's own input.
 
     It is a run of its own: no time of the schedule is used up by it, also while
     the schedule pauses.
 
-    Exit status: 0 started, 2 several schedules go by the name, 4 no such
-    schedule, 6 secret missing, 7 store unusable.
+    Exit status: 0 started, 2 bad input, or several schedules go by the name,
+    4 no such schedule, 6 secret missing, 7 store unusable.
     """
     from . import _schedule_change
 
-    return _schedule_change.start(session, name)
+    return _schedule_change.start(session, name, pairs)
 
 
 @verb(
