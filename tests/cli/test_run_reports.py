@@ -81,6 +81,27 @@ def test_a_suspended_run_has_a_report_and_so_has_one_that_is_over_already(tramai
     assert ": completed" in Path("r.md").read_text(encoding="utf-8")
 
 
+def test_who_decides_and_goes_on_can_have_a_report(tramai: Call) -> None:
+    asks = write("asks.yaml", "tramai: 1\nname: asks\nsteps: [{id: ok, gate: {ask: Go on?}}]\n")
+    for word, status, failures in (("approve", 0, "0"), ("reject", 10, "1")):
+        assert tramai("run", asks).exit_code == 11
+        assert tramai(word, "@last", "--as", "ann", "--resume", "--report", "junit=r.xml").exit_code == status
+        assert suite().attrib["failures"] == failures
+        os.unlink("r.xml")
+
+
+def test_a_report_that_cannot_be_written_keeps_a_decision_from_being_stored(tramai: Call) -> None:
+    tramai("run", write("asks.yaml", "tramai: 1\nname: asks\nsteps: [{id: ok, gate: {ask: Go on?}}]\n"))
+    for more, says in (
+        (("--resume", "--report", "md=missing/r.md"), "there is no folder missing"),
+        (("--report", "md=r.md"), "--report goes with --resume"),
+    ):
+        refused = tramai("approve", "@last", "--as", "ann", *more)
+        assert (refused.exit_code, says in refused.stderr) == (2, True)
+    assert document(tramai("show", "@last", "--json"))["run"]["status"] == "waiting"
+    assert tramai("approve", "@last", "--as", "ann").exit_code == 0
+
+
 def test_what_a_child_wrote_is_no_markup_in_it(tramai: Call) -> None:
     write("evil.yaml", HELLO.replace('echo "hello $WHO"', 'printf "%s" "$WHO" >&2; exit 3'))
     evil = "]]></failure><x> \x1b[31m & ##vso[task]"

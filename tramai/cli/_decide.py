@@ -33,6 +33,13 @@ OPTIONS = (
     ),
     click.option("--as", "by", metavar="NAME", help="Who decides; default: the login name."),
     click.option("--resume", "go_on", is_flag=True, help="Go on with the run here, once the decision is stored."),
+    click.option(
+        "--report",
+        "reports",
+        metavar="KIND=FILE",
+        multiple=True,
+        help="With --resume: when the run stops, write a report of it: junit=FILE, json=FILE or md=FILE.",
+    ),
 )
 
 
@@ -53,6 +60,7 @@ def decide(
     pairs: tuple[str, ...],
     by: str | None,
     go_on: bool,
+    reports: tuple[str, ...],
 ) -> int:
     """Store the decision, say what follows from it, and go on with the run if that is asked for."""
     from .. import deciding, rules
@@ -63,6 +71,7 @@ def decide(
     name = by if by is not None else me()
     if not name:
         raise UsageError(what="nobody knows who decides: this login has no name", hint="say it with --as NAME")
+    _check_reports(reports, go_on)
     store = session.looking()
     run_id = session.run_id = _select.find(store, run)
     data = _given.gather(pairs, None, flag="--data")
@@ -74,11 +83,27 @@ def decide(
         session.emit(_document(decided))
     else:
         _tell(session, decided, carried=carried, go_on=go_on)
-    if not go_on or (carried and _is_taken_up(store, decided)):
+    if not go_on:
+        return 0
+    if carried and _is_taken_up(store, decided):
+        if reports:
+            session.note("no report is written here: the runner that has the run goes on with it")
         return 0
     from ._start import Request, resume
 
-    return resume(session, Request(run=run_id))
+    return resume(session, Request(run=run_id, reports=reports))
+
+
+def _check_reports(reports: tuple[str, ...], go_on: bool) -> None:
+    """Refuse a report that cannot be written, before the decision is stored for ever."""
+    if not reports:
+        return
+    if not go_on:
+        hint = "tramai export RUN writes one down at any time"
+        raise UsageError(what="--report goes with --resume: it tells how the run went on", hint=hint)
+    from ._run_reports import Reports
+
+    Reports(reports)
 
 
 def _is_taken_up(store: Store, decided: Decided) -> bool:
