@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -28,13 +29,13 @@ def invalid() -> str:
     return write("invalid.yaml", "tramai: 1\nname: x\nsteps:\n  - id: a\n    shel: ls\n")
 
 
-def blocked_run(run_id: str = "blocked-run") -> str:
+def blocked_run(run_id: str = "blocked-run", path: str = "send") -> str:
     """A run whose runner died in the middle of a step."""
     store = open_store("sqlite:.tramai/tramai.db")
     lease = claimed(store, run_id)
     record = Record(
-        seq=1, path="send", mark=Mark.UNKNOWN, attempt=1, verb="shell", at=2.0, fence=1, started=1.0,
-        error='{"message":"its end was not seen","path":"send","type":"unknown_outcome"}',
+        seq=1, path=path, mark=Mark.UNKNOWN, attempt=1, verb="shell", at=2.0, fence=1, started=1.0,
+        error=json.dumps({"message": "its end was not seen", "path": path, "type": "unknown_outcome"}),
     )  # fmt: skip
     store.commit(lease, Change(now=time.time(), records=(record,), status=Status.BLOCKED, release=True))
     store.close()

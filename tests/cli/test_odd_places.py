@@ -156,3 +156,19 @@ def test_a_start_key_has_some_characters_and_not_too_many(tramai: Call, key: str
     result = tramai("run", "hello.yaml", "--start-key", key)
     assert result.exit_code == 2
     assert "1 to 200 printable characters" in result.stderr
+
+
+def test_a_step_that_a_run_never_had_is_not_followed_in_silence(tramai: Call) -> None:
+    tramai("run", write("fails.yaml", FAILS))
+    result = tramai("logs", "@last", "biuld", "-f")
+    assert (result.exit_code, "did you mean build?" in result.stderr) == (4, True)
+    assert tramai("logs", "@last", "build", "-f").exit_code == 0
+    assert "no logs of these:" in tramai("logs", "@last", "build", "--attempt", "9").stderr
+
+
+def test_a_path_is_no_command_for_a_terminal(tramai: Call) -> None:
+    from tests.cli.test_exit_codes import blocked_run
+
+    path = "each[\x1b[31m].a"
+    result = tramai("resolve", blocked_run(path=path), path, "--as", "retry")
+    assert (result.exit_code, "\x1b" in result.stdout) == (0, False)

@@ -195,7 +195,7 @@ def _hint(error: TramaiError, session: Session) -> str | None:
     """What a person is told to do, the next commands included."""
     from ._advice import advice
 
-    return "\n".join(text for kind, text in advice(error, session) if kind == "help") or None
+    return session.typed("\n".join(text for kind, text in advice(error, session) if kind == "help")) or None
 
 
 def _details(error: TramaiError) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def notes(terminal: Terminal, advice: list[tuple[str, str]]) -> list[str]:
 
     lines: list[str] = []
     for kind, what in advice:
-        first, *rest = safe_lines(what)
+        first, *rest = safe_lines(terminal.typed(what) if kind == "help" else what)
         lines += [f"   = {terminal.paint(kind, 'bold')}: {first}"]
         lines += [" " * (7 + len(kind)) + line for line in rest]
     return lines

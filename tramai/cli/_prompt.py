@@ -101,7 +101,8 @@ class Prompt:
         )
         if done.open.decision is None:
             have, need, run = done.open.approvals, question.min, short(run_id)
-            terminal.line(f"  {have} of {need} approvals; others decide with: tramai approve {run}")
+            said = f"  {have} of {need} approvals; others decide with: tramai approve {run}"
+            terminal.line(terminal.typed(said))
         return True
 
     def _form(self, run_id: str, one: Open, all_: Sequence[Open]) -> dict[str, Json]:

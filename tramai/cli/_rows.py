@@ -43,7 +43,7 @@ class Rows:
         digest = event.digest if self.verbose else event.digest[:8]
         again = "  resumed" if event.resumed else ""
         head = f"run {paint(safe(short(event.run_id)), 'bold')}  {safe(event.workflow)} v{safe(event.version)}"
-        tail = paint(f"(tramai show {safe(short(event.run_id))})", "dim")
+        tail = paint(safe(self.terminal.typed(f"(tramai show {short(event.run_id)})")), "dim")
         return f"{head}  digest {digest}{again}   {tail}"
 
     def queued(self, event: RunQueued) -> str:

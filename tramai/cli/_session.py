@@ -75,12 +75,12 @@ class Session:
     @functools.cached_property
     def out(self) -> Terminal:
         """Standard output: results."""
-        return Terminal(sys.stdout, colour=self._colour)
+        return Terminal(sys.stdout, colour=self._colour, typed=self.typed)
 
     @functools.cached_property
     def err(self) -> Terminal:
         """Standard error: progress, notes, errors."""
-        return Terminal(sys.stderr, colour=self._colour)
+        return Terminal(sys.stderr, colour=self._colour, typed=self.typed)
 
     @property
     def _colour(self) -> str:
@@ -169,7 +169,15 @@ class Session:
     def note(self, text: str) -> None:
         """Tell a person something that is not the result."""
         if not (self.quiet or self.json):
-            self.err.line(text)
+            self.err.line(self.typed(text))
+
+    def typed(self, text: str) -> str:
+        """A text of ours whose commands find the same runs as this call."""
+        if not (self.flags.get("store") or self.flags.get("directory")):
+            return text
+        from ._again import typed
+
+        return typed(self, text)
 
     def close(self) -> None:
         """Give the store back and return to the folder the call came from."""

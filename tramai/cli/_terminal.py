@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
 COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
@@ -76,10 +76,18 @@ class Terminal:
     """One output stream and what may be written to it.
 
     `colour`: `auto`, `always` or `never`. A write after the reader went away is dropped: what is shown never decides
-    what is done. `broken` says that it happened, and `failure` why, unless it was the reader who left.
+    what is done. `broken` says that it happened, and `failure` why, unless it was the reader who left. `typed`
+    puts into commands that are shown what they need to be typed as they are.
     """
 
-    def __init__(self, stream: TextIO, *, colour: str = "auto", env: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        *,
+        colour: str = "auto",
+        env: Mapping[str, str] = os.environ,
+        typed: Callable[[str], str] = str,
+    ) -> None:
         self.stream = stream
         self.broken = False
         self.failure: str | None = None
@@ -90,6 +98,7 @@ class Terminal:
         """Whether lines can be redrawn at all."""
         self.lively = self.redraws and not env.get("CI")
         """Whether they should be, when nobody says."""
+        self.typed = typed
         self._env = env
 
     @property

@@ -62,10 +62,24 @@ def command(
     for fault in faults:
         session.err.line(f"warning: run {safe(fault.get('run_id', '?'))} cannot be read: {safe(_problem(fault))}")
     if following is not None:
-        session.note(f"more: tramai list --after {following}")
+        asked = {
+            "--status": status,
+            "--workflow": workflow,
+            "--label": label,
+            "--limit": limit if limit != 20 else None,
+        }
+        session.note(f"more: {_next(following, asked)}")
     elif not runs:
         session.note("no runs" if after or status or workflow or label else "no runs yet; tramai run FILE starts one")
     return 0
+
+
+def _next(cursor: str, asked: Mapping[str, object]) -> str:
+    """The command for the next page of the same list."""
+    import shlex
+
+    words = [word for flag, value in asked.items() if value is not None for word in (flag, str(value))]
+    return safe(shlex.join(["tramai", "list", *words, "--after", cursor]))
 
 
 def _problem(fault: Mapping[str, str]) -> str:

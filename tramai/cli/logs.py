@@ -56,7 +56,7 @@ def command(
     run_id = session.run_id = _select.find(store, run)
     wanted = _Wanted(step, attempt, failed)
     found = _logs(store, run_id, wanted)
-    if step is not None and not following:
+    if step is not None and (not following or _stopped(store, run_id)):
         _require(store, run_id, step)
     if following:
         return _follow(session, store, run_id, wanted, tail)
@@ -75,7 +75,8 @@ def command(
         for line in (log.text or "").split("\n")[:-1]:
             session.out.line(safe(line))
     if not logs:
-        session.note("no logs: steps that start no process write none")
+        which = " of these" if failed or attempt is not None else ""
+        session.note(f"no logs{which}: steps that start no process write none")
     return 0
 
 

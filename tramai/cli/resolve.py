@@ -11,6 +11,7 @@ from ..errors import InvalidInput, UsageError
 from ._advice import short
 from ._group import verb
 from ._session import Session
+from ._terminal import safe
 
 CHOICES = ("completed", "failed", "retry", "skipped")
 
@@ -55,7 +56,7 @@ def command(session: Session, run: str, step: str, as_: str, output: str | None,
     if session.json:
         session.emit(_documents.Resolved(run_id=run_id, path=step, resolved_as=as_, status=after.status.value))
         return 0
-    session.out.line(f"step {step} of run {short(run_id)}: {as_}")
+    session.out.line(f"step {safe(step)} of run {short(run_id)}: {as_}")
     if after.status.value == "ready":
         session.note(f"  resume:   tramai resume {short(run_id)}")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,8 @@ def _text(session: Session, view: RunView) -> list[str]:
         f"run {out.paint(safe(view.run_id), 'bold')}",
         f"{sign} {said}  {safe(view.workflow)} v{safe(view.version)}",
     ]
-    lines += [f"  {name:<9} {text}" for name, text in _header(view, session.verbose)]
+    for name, text in _header(view, session.verbose):
+        lines.append(f"  {name:<9} {safe(session.typed(text)) if name == 'next' else text}")
     if view.error is not None:
         lines += _error(view)
     if view.questions:
@@ -166,7 +168,8 @@ def _header(view: RunView, verbose: bool) -> list[tuple[str, str]]:
         found.append(("next", f"tramai resume {safe(run)}"))
     for step in view.steps if view.status == "blocked" else []:
         if step.status == "unknown":
-            found.append(("next", f"tramai resolve {safe(run)} {safe(step.path)} --as completed|failed|retry|skipped"))
+            path = shlex.quote(step.path)
+            found.append(("next", f"tramai resolve {safe(run)} {safe(path)} --as completed|failed|retry|skipped"))
     return found
 
 

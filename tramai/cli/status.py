@@ -62,7 +62,7 @@ def command(session: Session, limit: int, workflow: str | None) -> int:
     Exit status: 0 shown, whatever there is; 7 store unusable.
     """
     store = session.looking()
-    found = gather(store, limit, workflow)
+    found = _typed(session, gather(store, limit, workflow))
     if session.json:
         session.emit(found)
         return 0
@@ -97,6 +97,16 @@ def gather(store: Store, limit: int, workflow: str | None = None) -> Matters:
     ]
     ailing = _ailing(store, workflow, now)
     return msgspec.convert({**groups, "schedules": ailing, "more": more, "faults": unreadable}, Matters)
+
+
+def _typed(session: Session, found: Matters) -> Matters:
+    """The same with commands that find these runs when they are typed."""
+    told = {
+        name: [msgspec.structs.replace(one, commands=[*map(session.typed, one.commands)]) for one in matters]
+        for name in (*GROUPS, "schedules")
+        if (matters := getattr(found, name))
+    }
+    return msgspec.structs.replace(found, **told)
 
 
 def _ailing(store: Store, workflow: str | None, now: float) -> list[Ailing]:

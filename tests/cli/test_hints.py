@@ -1,0 +1,83 @@
+"""Commands that are shown do what they say when they are typed as they stand."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from tests.cli.conftest import FAILS, HELLO, SLEEPS, document, write
+from tests.cli.test_exit_codes import blocked_run
+
+Call = Callable[..., Result]
+ASKS = "tramai: 1\nname: asks\nsteps: [{id: ok, gate: {ask: Go on?}}]\n"
+STORE = ("--store", "sqlite:a place/runs.db")
+SHOWN = re.compile(r"tramai (?:-|approve|cancel|list|logs|resolve|resume|show|status|watch).*?(?=\)|  |$)", re.M)
+
+
+def commands(text: str) -> list[list[str]]:
+    """The command lines in a text, as a shell reads them."""
+    return [shlex.split(line)[1:] for line in SHOWN.findall(text)]
+
+
+@pytest.mark.parametrize("where", [STORE, ("-C", "a place"), ("-C", "a place", "--store", "sqlite:runs.db")])
+def test_a_command_that_is_shown_finds_the_runs_of_the_one_before(tramai: Call, where: tuple[str, ...]) -> None:
+    Path("a place").mkdir()
+    for name, text in (("fails", FAILS), ("asks", ASKS)):
+        write(f"{name}.yaml", text)
+        write(f"a place/{name}.yaml", text)
+    said = "".join(tramai(*where, "run", f"{name}.yaml", "--progress", "plain").stderr for name in ("fails", "asks"))
+    said += tramai("show", "@last:fails", *where).stdout + tramai(*where, "status").stdout
+    found = commands(said)
+    assert {words[len(where)] for words in found} == {"show", "resume", "approve"}
+    for words in found:
+        assert tuple(words[: len(where)]) == where
+        assert tramai(*words, "--no-input" if words[len(where)] == "resume" else "-q").exit_code != 4, words
+
+
+def test_documents_and_errors_show_it_too(tramai: Call) -> None:
+    write("fails.yaml", FAILS)
+    tramai("run", "fails.yaml", *STORE)
+    (command,) = document(tramai("status", "--json", *STORE))["failed"][0]["commands"]
+    assert command.startswith(f"tramai {shlex.join(STORE)} resume ")
+    write("fails.yaml", FAILS.replace("exit 3", "exit 4"))
+    refused = tramai("resume", "@last", *STORE, "--json")
+    (hint,) = [json.loads(line)["error"]["hint"] for line in refused.stdout.splitlines()]
+    assert all(line.startswith(f"tramai {shlex.join(STORE)} resume ") for line in hint.splitlines())
+
+
+def test_a_password_is_not_repeated(tramai: Call) -> None:
+    from tramai.cli._again import typed
+    from tramai.cli._session import Session
+
+    session = Session([])
+    session.flags["store"] = "postgresql://me:s3cret@db/x"
+    assert typed(session, "go on: tramai resume x") == "go on: tramai --store postgresql://me@db/x resume x"
+    assert typed(session, "tramai explain TRM104, tramai show x --store sqlite:y") == (
+        "tramai explain TRM104, tramai show x --store sqlite:y"
+    )
+
+
+def test_the_next_page_is_of_the_same_list(tramai: Call) -> None:
+    write("hello.yaml", HELLO)
+    write("sleeps.yaml", SLEEPS)
+    for _ in range(3):
+        tramai("run", "hello.yaml", "--label", "a b")
+        tramai("run", "sleeps.yaml")
+    where = ("--workflow", "hello", "--status", "completed", "--label", "a b", "--limit", "2")
+    first = tramai("list", *where)
+    (words,) = commands(first.stderr)
+    second = tramai(*words)
+    assert [len(page.stdout.splitlines()) for page in (first, second)] == [2, 1]
+    assert "sleeps" not in second.stdout
+
+
+def test_a_path_that_a_shell_would_take_apart_is_quoted(tramai: Call) -> None:
+    run_id = blocked_run(path="each[a b].deploy")
+    for said in (tramai("show", run_id).stdout, tramai("status").stdout):
+        assert f"tramai resolve {run_id} 'each[a b].deploy' --as completed|failed|retry|skipped" in said
