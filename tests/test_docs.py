@@ -177,6 +177,26 @@ def test_a_command_in_the_docs_exists_with_its_flags(text: str) -> None:
     assert flags - known == set()
 
 
+def test_the_page_of_the_command_line_names_every_document() -> None:
+    from tramai.cli import _schemas
+
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    listed = re.search(r"^Documents: `([^`]*)`", text, re.M)
+    assert listed is not None
+    assert listed[1].split() == sorted({*_schemas.schemas(), "test"})
+
+
+def test_the_page_of_events_names_every_line_of_workers_and_schedulers() -> None:
+    text = (ROOT / "docs" / "reference" / "events.md").read_text(encoding="utf-8")
+    told = {
+        found
+        for path in (ROOT / "tramai").rglob("*.py")
+        for found in re.findall(r'"((?:worker|schedule)\.[a-z_]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert len(told) > 15
+    assert [one for one in sorted(told) if f"`{one}`" not in text] == []
+
+
 def test_commands_named_in_the_text_exist() -> None:
     from tramai.cli._group import SUMMARIES
 
