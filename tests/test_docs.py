@@ -209,6 +209,29 @@ def test_commands_named_in_the_text_exist() -> None:
             )
 
 
+def test_what_the_text_says_to_type_exists_with_its_verbs_and_flags() -> None:
+    import importlib
+
+    from tramai.cli._group import SUMMARIES
+
+    wrong = []
+    for path in PAGES:
+        text = FENCE.sub("", path.read_text(encoding="utf-8"))
+        for verb, rest in re.findall(r"`tramai ([a-z]+)((?: [^`]*)?)`", text):
+            if verb not in SUMMARIES:
+                continue
+            command = importlib.import_module(f"tramai.cli.{verb}").command
+            words = rest.split()
+            if inner := getattr(command, "commands", None):
+                if words and re.fullmatch("[a-z]+", words[0]) and words[0] not in inner:
+                    wrong.append(f"{name(path)}: tramai {verb} {words[0]}")
+                command = inner.get(words[0] if words else "", command)
+            known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
+            flags = {word.split("=")[0] for word in words if re.match("--?[a-z]", word)}
+            wrong += [f"{name(path)}: tramai {verb} {flag}" for flag in sorted(flags - known)]
+    assert wrong == []
+
+
 # Sessions: a block marked `console checked` is typed in, and what it shows must come out.
 
 
