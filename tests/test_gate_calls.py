@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tramai import deciding, engine, plan
 from tramai.calling import open_calls
+from tramai.store import Note, Run
 from tramai.stores.memory import Memory
 
 from .written import Clockwork
@@ -63,3 +65,42 @@ def test_nobody_is_asked_in_the_middle_of_a_step(tmp_path: Path) -> None:
     asked: list[object] = []
     begun(tmp_path, answer=asked.append)
     assert asked == []
+
+
+def test_a_caller_that_is_written_to_just_then_is_woken_all_the_same(tmp_path: Path) -> None:
+    store, child = begun(tmp_path)
+    post = store.post
+
+    def late(run_id: str, note: Note, **given: Any) -> Run:
+        if run_id == "parent" and given["after"] == len(store.notes("parent")) and not spoken:
+            spoken.append(post("parent", Note(at=1001.0, type="somebody.else"), after=given["after"], now=1001.0))
+        return post(run_id, note, **given)
+
+    spoken: list[Run] = []
+    store.post = late  # type: ignore[method-assign]
+    deciding.decide(store, child, None, decision="approved", by="ann", clock=Clockwork(1001))
+    assert len(spoken) == 1
+    assert store.get("parent").wake_at == 1001
+
+
+def test_who_decides_once_more_wakes_a_caller_that_the_first_had_no_time_to_wake(tmp_path: Path) -> None:
+    store, child = begun(tmp_path)
+    post = store.post
+
+    class Killed(BaseException):
+        pass
+
+    def dying(run_id: str, note: Note, **given: Any) -> Run:
+        if run_id == "parent":
+            raise Killed
+        return post(run_id, note, **given)
+
+    store.post = dying  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        deciding.decide(store, child, None, decision="approved", by="ann", clock=Clockwork(1001))
+    store.post = post  # type: ignore[method-assign]
+    assert store.get("parent").wake_at == 4600
+    with pytest.raises(deciding.AlreadyDecided):
+        deciding.decide(store, child, None, decision="approved", by="bob", clock=Clockwork(1002))
+    assert store.get("parent").wake_at == 1002
+    assert engine.resume("parent", store=store, clock=Clockwork(1003)).outputs == {"by": "ann"}

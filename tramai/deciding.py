@@ -204,6 +204,8 @@ def decide(
         notes = store.notes(run_id)
         meant = find(run, opened(records, notes), step)
         now = clock.now()
+        if meant.decision is not None:
+            _wake_callers(store, run, now)  # whoever decided may have been killed before that
         taken = _judge(meant, decision, by, data, now)
         vote = Vote(decision=decision, by=by, at=now, comment=comment or None, data=taken)
         after = _with(meant, vote)
@@ -289,18 +291,25 @@ def _note(meant: Open, vote: Vote) -> Note:
 
 def _wake_callers(store: Store, run: Run, now: float) -> None:
     """Whoever waits for a called run to go on is due as well: it is the caller that carries the called run."""
+    above: Run | None = run
+    while above is not None and above.started_by.startswith(CALLED):
+        above = _woken(store, above.started_by.removeprefix(CALLED), now)
+
+
+def _woken(store: Store, run_id: str, now: float) -> Run | None:
+    """A caller, due if it waits; None where it is over, or not here."""
     for _ in range(TURNS):
-        if not run.started_by.startswith(CALLED):
-            return
         try:
-            run = store.get(run.started_by.removeprefix(CALLED))
-            if run.status in (Status.WAITING, Status.RUNNING):
-                note = Note(at=now, type="call.decided")
-                store.post(run.run_id, note, after=len(store.notes(run.run_id)), due=True, now=now)
+            run = store.get(run_id)
+            if run.status not in (Status.WAITING, Status.RUNNING):
+                return run
+            note = Note(at=now, type="call.decided")
+            return store.post(run_id, note, after=len(store.notes(run_id)), due=True, now=now)
         except CheckpointConflict:
-            return  # somebody is at it already
+            continue  # something else was written to it, perhaps that it waits now
         except (NotFound, NotInThatState):
-            return
+            return None
+    return None
 
 
 def _check_words(by: str, comment: str | None) -> None:
