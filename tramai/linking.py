@@ -111,12 +111,14 @@ def _resolve(target: Target, at: Pointer, source: Document, reading: Reading, re
         reading.known[real] = read(inner, Reading((*reading.around, real), reading.known))
     found, problems = reading.known[real]
     if found is None:
+        import shlex
+
         errors = [problem for problem in problems if problem.severity == "error"]
         first = errors[0]
         count = "an error" if len(errors) == 1 else f"{len(errors)} errors"
         related = (Related(first.position, first.message),) if first.position is not None else ()
         text = f"the called workflow {path} has {count}: {first.message}"
-        return _problem(source, at, text, f"look: tramai validate {path}", related)
+        return _problem(source, at, text, f"look: tramai validate {shlex.quote(path)}", related)
     target.workflow = found
     return None
 

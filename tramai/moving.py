@@ -9,6 +9,7 @@ carry the same token, so that an arrival is opened only by the move that brought
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -125,7 +126,7 @@ def gone(store: Store, run: Run) -> NotInThatState:
     """The error that says where a tombstone's run is."""
     if run.status is Status.MOVED:
         url = moved_to(store, run.run_id)
-        hint = f"tramai show {run.run_id} --store {url}"
+        hint = f"tramai show {run.run_id} --store {shlex.quote(url)}"
         return NotInThatState(run_id=run.run_id, status="moved", what=f"it is in {url} now", hint=hint)
     return NotInThatState(run_id=run.run_id, status=run.status.value, what="what it held is gone, its name stays taken")
 
@@ -204,5 +205,6 @@ def _note(store: Store, run_id: str, type: str) -> dict[str, Any]:
 
 def _undecided(target: Store, run: Run, brought: dict[str, Any], why: str) -> NotInThatState:
     what = f"only {brought['from']} can say whether it goes on here, and that cannot be asked: {why}"
-    hint = f"where both can be reached: tramai store move {run.run_id} --store {brought['from']} --to {address(target)}"
+    places = f"--store {shlex.quote(brought['from'])} --to {shlex.quote(address(target))}"
+    hint = f"where both can be reached: tramai store move {run.run_id} {places}"
     return NotInThatState(run_id=run.run_id, status=run.status.value, what=what, hint=hint)

@@ -6,6 +6,7 @@ A time that comes to be decided within `GRACE` is on time. One that is later tha
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
@@ -60,11 +61,18 @@ def next_after(entry: Entry, after: float) -> float | None:
     return next(_times(entry, after), None)
 
 
+def as_typed(name: str) -> str:
+    """The name of a schedule as a shell takes it for one word: `nightly#1` is one already."""
+    workflow, sign, number = name.rpartition("#")
+    return name if shlex.quote(workflow + number) == workflow + number else shlex.quote(name)
+
+
 def check_clock(entry: Entry, now: float) -> None:
     """NoTimes when all is decided up to a time that is far from here: it would not fire until then, without a word."""
     if entry.evaluated > now + GRACE:
         until = datetime.fromtimestamp(entry.evaluated, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        hint = f"if the clock is right now: tramai schedule remove {entry.id}, and tramai schedule apply with its file"
+        remove = f"tramai schedule remove {as_typed(entry.id)}"
+        hint = f"if the clock is right now: {remove}, and tramai schedule apply with its file"
         what = f"a clock was wrong, for they are decided up to {until}, and none fires before"
         raise NoTimes(name=entry.id, what=what, hint=hint)
 

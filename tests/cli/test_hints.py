@@ -13,6 +13,7 @@ from click.testing import Result
 
 from tests.cli.conftest import FAILS, HELLO, SLEEPS, document, write
 from tests.cli.test_exit_codes import blocked_run
+from tramai import ticking
 
 Call = Callable[..., Result]
 ASKS = "tramai: 1\nname: asks\nsteps: [{id: ok, gate: {ask: Go on?}}]\n"
@@ -75,6 +76,25 @@ def test_the_next_page_is_of_the_same_list(tramai: Call) -> None:
     second = tramai(*words)
     assert [len(page.stdout.splitlines()) for page in (first, second)] == [2, 1]
     assert "sleeps" not in second.stdout
+
+
+def test_what_init_says_to_type_next_can_be_typed(tramai: Call) -> None:
+    made = document(tramai("init", "my flows", "--json"))
+    for line in made["next"]:
+        assert tramai(*shlex.split(line)[1:]).exit_code == 0, line
+
+
+def test_where_a_run_has_gone_can_be_typed(tramai: Call) -> None:
+    tramai("run", write("hello.yaml", HELLO))
+    assert tramai("store", "move", "@last", "--to", "sqlite:a place.db").exit_code == 0
+    (run,) = document(tramai("list", "--status", "moved", "--json"))["runs"]
+    hint = document(tramai("resume", run["run_id"], "--json"))["error"]["hint"]
+    assert tramai(*shlex.split(hint)[1:]).exit_code == 0, hint
+
+
+def test_the_name_of_a_schedule_is_one_word() -> None:
+    for name, typed in (("nightly#1", "nightly#1"), ("my flow#2", "'my flow#2'"), ("a;b#1", "'a;b#1'")):
+        assert (ticking.as_typed(name), shlex.split(ticking.as_typed(name))) == (typed, [name])
 
 
 def test_a_path_that_a_shell_would_take_apart_is_quoted(tramai: Call) -> None:

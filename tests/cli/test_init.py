@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,3 +125,19 @@ def test_an_approval_is_released_once_it_was_given(tramai: Call) -> None:
     assert tramai("approve", "@last", "--comment", "looks good").exit_code == 0
     assert tramai("resume", "@last").exit_code == 0
     assert Path("released.txt").read_text(encoding="utf-8") == "app 1.0\n"
+
+
+def test_a_file_that_cannot_be_written_whole_is_not_there(tramai: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tramai.cli import init
+
+    monkeypatch.setattr(init, "_text", lambda name, toml: "x" * 100_000)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        result = tramai("init")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert (result.exit_code, "cannot write" in result.stderr) == (3, True)
+    assert os.listdir() == []

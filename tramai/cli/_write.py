@@ -17,8 +17,7 @@ def replace(path: str, text: str, *, exclusive: bool = False) -> None:
     """
     try:
         if exclusive:
-            with open(path, "x", encoding="utf-8", newline="") as file:
-                file.write(text)
+            _make(path, text.encode("utf-8"))
             return
         _replace(os.path.realpath(path), text.encode("utf-8"))
     except FileExistsError:
@@ -26,6 +25,17 @@ def replace(path: str, text: str, *, exclusive: bool = False) -> None:
     except (OSError, ValueError) as error:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         raise ConfigurationError(what=f"cannot write {path}: {reason.lower()}") from None
+
+
+def _make(path: str, content: bytes) -> None:
+    """A new file, which is not there when it could not be written whole."""
+    with open(path, "xb") as file:
+        try:
+            file.write(content)
+            file.flush()
+        except BaseException:
+            os.unlink(path)
+            raise
 
 
 def private(path: str, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 import click
 
@@ -42,7 +43,7 @@ def command(session: Session, folder: str, template: str, toml: bool) -> int:
         raise ConfigurationError(what=f"{path} is there already", hint="choose another folder, or rename the file")
     text = _text(template, toml=toml)
     made = _write(folder, name, text)
-    shown = path if folder != "." else name
+    shown = shlex.quote(path if folder != "." else name)
     following = [f"tramai validate {shown}", f"tramai plan {shown}", f"tramai run {shown}"]
     if session.json:
         session.emit(_file_documents.Made(template=template, folder=folder, files=made, next=following))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -114,6 +115,8 @@ def _ailing(store: Store, workflow: str | None, now: float) -> list[Ailing]:
     look = getattr(store, "roster", None)
     if look is None:
         return []
+    from .. import ticking
+
     roster = look(now=now)
     found = [
         Ailing(
@@ -122,7 +125,7 @@ def _ailing(store: Store, workflow: str | None, now: float) -> list[Ailing]:
             message=entry.trouble.message,
             hint=entry.trouble.hint,
             since=entry.trouble.at,
-            commands=[f"tramai schedule history {entry.id}"],
+            commands=[f"tramai schedule history {ticking.as_typed(entry.id)}"],
         )
         for entry in roster.entries
         if entry.trouble is not None and workflow in (None, entry.workflow)
@@ -186,8 +189,6 @@ def _blocked(store: Store, run: Run, found: Matter, now: float) -> Matter:
 
 
 def _resolve(run: Run, path: str) -> str:
-    import shlex
-
     return f"tramai resolve {short(run.run_id)} {shlex.quote(path)} --as completed|failed|retry|skipped"
 
 
