@@ -63,7 +63,7 @@ def next_after(entry: Entry, after: float) -> float | None:
 
 def as_typed(name: str) -> str:
     """The name of a schedule as a shell takes it for one word: `nightly#1` is one already."""
-    workflow, sign, number = name.rpartition("#")
+    workflow, _, number = name.rpartition("#")
     return name if shlex.quote(workflow + number) == workflow + number else shlex.quote(name)
 
 
