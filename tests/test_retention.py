@@ -187,3 +187,32 @@ def test_only_the_log_folder_of_the_very_run_goes_with_it(store: Memory, clock: 
     retaining = retention.Retaining(store, "completion")
     retaining.commit(lease, change(clock, status=Status.COMPLETED, release=True))
     assert [name for name in names if not (tmp_path / name).exists()] == ["logs/r1/a.log"]
+
+
+def turned(folder: Path, run_id: str) -> None:
+    """Turn a byte in the middle of a run's journal: its header can be read, and nothing else."""
+    journal = folder / run_id / "journal"
+    data = bytearray(journal.read_bytes())
+    data[len(data) // 3] ^= 1
+    journal.write_bytes(data)
+
+
+def test_a_run_whose_journal_is_damaged_keeps_no_other_from_being_removed(tmp_path: Path, clock: FakeClock) -> None:
+    url = f"file:{tmp_path / 'runs'}"
+    store = open_store(url)
+    for run_id in ("r1", "bad", "r3"):
+        lease = begin(store, clock, run_id)
+        store.commit(lease, change(clock, done(1)))
+        store.commit(lease, change(clock, status=Status.COMPLETED, finished=clock.now(), release=True))
+    lease = begin(store, clock, "last")
+    store.close()
+    turned(tmp_path / "runs", "bad")
+    ruled = open_store(f"{url}?retention=completion")
+    ruled.commit(lease, change(clock, status=Status.COMPLETED, finished=clock.now(), release=True))
+    found = {
+        run.run_id: run.status.value
+        for status in (None, Status.REMOVED)
+        for run in ruled.page(limit=9, status=status)[0]
+    }
+    assert found == {"r1": "removed", "bad": "completed", "r3": "removed", "last": "removed"}
+    ruled.close()

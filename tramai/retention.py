@@ -47,7 +47,10 @@ def ended(run: Run) -> float:
 
 
 def remove(store: Store, run: Run, *, by: str = "", clock: Clock) -> bool:
-    """Leave a tombstone in the place of a run; False when it has gone on meanwhile, and so stays."""
+    """Leave a tombstone in the place of a run; False when it has gone on meanwhile, and so stays.
+
+    CheckpointCorrupt when the store cannot read what it would have to change.
+    """
     return _remove(store, run, by=by, now=clock.now())
 
 
@@ -140,8 +143,11 @@ class Retaining:
         logs: set[str] = set()
         with contextlib.suppress(CheckpointCorrupt):  # it goes all the same: nothing will ever read it again
             logs = {record.log for record in self._store.journal(run.run_id) if record.log}
-        if not _remove(self._store, run, by="retention", now=now):
-            return False
+        try:
+            if not _remove(self._store, run, by="retention", now=now):
+                return False
+        except CheckpointCorrupt:
+            return False  # it stays as it is, and keeps no other from going
         for folder in {os.path.dirname(log) for log in logs}:
             _remove_logs(folder, run.run_id)
         return True

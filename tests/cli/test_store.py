@@ -463,3 +463,20 @@ def test_a_lease_that_has_expired_is_as_good_as_gone(tramai: Call, monkeypatch: 
     assert "interrupted" in tramai("list").stdout
     assert document(tramai("show", "owned-run", "--json"))["run"]["stale"] is True
     assert json.loads(tramai("list", "--status", "running", "--json").stdout)["runs"][0]["stale"] is True
+
+
+def test_a_run_that_cannot_be_read_stays_when_the_others_are_removed_and_is_named(tramai: Call) -> None:
+    from tests.test_retention import turned
+
+    write("hello.yaml", HELLO)
+    for _ in range(3):
+        tramai("run", "hello.yaml", "-q", "--store", "file:runs")
+    ids = [run["run_id"] for run in document(tramai("list", "--store", "file:runs", "--json"))["runs"]]
+    turned(Path("runs"), ids[1])
+    pruned = tramai("store", "prune", "--older-than", "0s", "--store", "file:runs")
+    assert pruned.exit_code == 0
+    assert "2 runs removed" in pruned.stderr
+    assert "1 run that cannot be read stays: tramai --store file:runs store check" in pruned.stderr
+    assert statuses(tramai, "--store", "file:runs") == {ids[1]: "completed"}
+    again = document(tramai("store", "prune", "--older-than", "0s", "--store", "file:runs", "--json"))
+    assert again["removed"] == []

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UsageError
+from ..errors import CheckpointCorrupt, UsageError
 from ..retention import OVER, REMOVABLE
 from ..store import Status
 from ._advice import short
@@ -20,7 +21,7 @@ from ._store_look import amount, many
 from ._terminal import cells, pad, safe
 
 if TYPE_CHECKING:
-    from ..store import Run
+    from ..store import Run, Store
 
 
 @verb(
@@ -50,20 +51,13 @@ def prune(session: Session, older_than: str | None, statuses: tuple[str, ...], d
     Exit status: 0 removed, 2 no DURATION and no setting, 7 store unusable.
     """
     from .. import retention
-    from ..clock import SystemClock
     from ..portable import portable
     from . import _store_documents
-    from ._who import me
 
     before = time.time() - _age(session, older_than)
     store = portable(session.looking(), "bury", "tidy")
-    wanted = tuple(map(Status, statuses)) or OVER
-    removed: list[Run] = []
-    for run in retention.due(store, before=before, statuses=wanted):
-        if dry or retention.remove(store, run, by=me(), clock=SystemClock()):
-            removed.append(run)
-            if not dry:
-                _remove_logs(session.logs_folder(), run.run_id)
+    due = retention.due(store, before=before, statuses=tuple(map(Status, statuses)) or OVER)
+    removed = list(due) if dry else list(_removed(session, store, due))
     freed = store.tidy() if removed and not dry else 0
     forget = None if dry or statuses else getattr(store, "forget_ticks", None)
     ticks = 0 if forget is None else forget(before=before)
@@ -89,6 +83,27 @@ def prune(session: Session, older_than: str | None, statuses: tuple[str, ...], d
     size += f", {many(ticks, 'entry')} of the history of schedules" if ticks else ""
     session.note(f"{said} would be removed" if dry else f"{said} removed{size}")
     return 0
+
+
+def _removed(session: Session, store: Store, due: Iterable[Run]) -> Iterator[Run]:
+    """Remove runs, one after the other; those that are gone then."""
+    from .. import retention
+    from ..clock import SystemClock
+    from ._who import me
+
+    unread = 0
+    for run in due:
+        try:
+            gone = retention.remove(store, run, by=me(), clock=SystemClock())
+        except CheckpointCorrupt:
+            unread += 1
+            continue
+        if gone:
+            _remove_logs(session.logs_folder(), run.run_id)
+            yield run
+    if unread:
+        stay = "stays" if unread == 1 else "stay"
+        session.note(f"{many(unread, 'run')} that cannot be read {stay}: tramai store check")
 
 
 def _age(session: Session, given: str | None) -> float:
