@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tramai.errors import CheckpointCorrupt, NotFound, StoreTooNew, StoreUnavailable, TramaiError
+from tramai.portable import portable
 from tramai.store import Note, Status, Store
 from tramai.stores import _files, open_store
 from tramai.testing._at_once import in_processes
@@ -344,6 +345,28 @@ def test_a_large_value_must_be_what_it_was(tmp_path: Path, clock: FakeClock, gon
     store.commit(lease, change(clock, done(2, "again", value=value)))
     assert [line.value for line in store.journal("r1")] == [value, value]
     store.close()
+
+
+def test_a_large_value_that_was_tidied_away_after_a_full_disk_is_kept_again(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"file:{tmp_path / 'runs'}"
+    store, other = open_store(url), open_store(url)
+    lease = begin(store, clock)
+    large = change(clock, done(1, value='"' + "v" * 100_000 + '"'))
+    with monkeypatch.context() as patch:
+        patch.setattr("tramai.stores._file_run.write", _no_room)
+        with pytest.raises(StoreUnavailable, match="no space"):
+            store.commit(lease, large)
+    assert portable(other, "tidy").tidy() > 100_000
+    store.commit(lease, large)
+    assert other.journal("r1")[0].value == large.records[0].value
+    for one in (store, other):
+        one.close()
+
+
+def _no_room(handle: int, data: bytes, offset: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_damaged_definition_is_told_and_made_again_by_the_next_run(tmp_path: Path, clock: FakeClock) -> None:

@@ -81,6 +81,10 @@ class Blobs:
             raise corrupt(self._run_id, "a large value of it is missing or damaged")
         return data.decode("utf-8", "surrogatepass")  # type: ignore[return-value]
 
+    def forget(self) -> None:
+        """Believe no text to be there any more: what no entry refers to, because its writing failed, may be pruned."""
+        self._sound.clear()
+
     def prune(self, journal: bytes) -> int:
         """Remove what these lines do not refer to; the bytes that frees.
 

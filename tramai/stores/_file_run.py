@@ -81,6 +81,13 @@ class Journal(Kept):
 
     def append(self, after: Run, records: tuple[Record, ...], notes: tuple[Note, ...], new: Definition | None) -> None:
         """One append, one flush; then the head, for which nobody waits."""
+        try:
+            self._append(after, records, notes)
+        except BaseException:
+            self._blobs.forget()
+            raise
+
+    def _append(self, after: Run, records: tuple[Record, ...], notes: tuple[Note, ...]) -> None:
         before = self._standing
         assert before is not None
         blobs = self._blobs
