@@ -476,6 +476,23 @@ def test_a_migration_that_comes_second_to_a_newer_version_takes_nothing_back(pat
     newer.close()
 
 
+def test_a_link_to_the_file_is_the_same_store_with_the_same_lock(path: Path, clock: FakeClock) -> None:
+    alias = path.parent / "alias" / "link.db"
+    alias.parent.mkdir()
+    alias.symlink_to(path)
+    by_link = pooled(open_store(f"sqlite:{alias}"))  # it makes the file
+    by_name = pooled(open_store(f"sqlite:{path}"))
+    assert (by_link.url, by_link.enqueue(new_run(), now=clock.now()).run_id) == (f"sqlite:{alias}", "r1")
+    assert by_name.get("r1").run_id == "r1"
+    assert [found.name for found in alias.parent.iterdir()] == ["link.db"]
+    assert sorted(found.name for found in path.parent.iterdir() if found.is_file() and "lock" in found.name) == [
+        f"{path.name}.lock"
+    ]
+    for store in (by_link, by_name):
+        store.close()
+    assert alias.is_symlink()
+
+
 def test_a_run_imports_no_schema_tools(path: Path) -> None:
     open_store(f"sqlite:{path}").close()
     code = (

@@ -17,6 +17,14 @@ def default_path(where: str) -> str:
     return where or os.path.join(".tramai", "tramai.db")
 
 
+def followed(path: str) -> str:
+    """The path of the file itself where a link stands: its log and its lock lie beside it, under its own name.
+
+    Two who came by different names would each take a lock of their own.
+    """
+    return os.path.realpath(path) if os.path.islink(path) else path
+
+
 def prepare(path: str, *, create: bool) -> None:
     """Make the folder if need be, and refuse a place where a database cannot live. NotFound without `create`."""
     if os.path.isdir(path):

@@ -50,8 +50,9 @@ class Sqlite(Pool, Timetable):
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:
         """Open the file, and make it (and its folder) if need be; NotFound instead with `create=False`."""
-        path = self._path = place.default_path(where)
+        path = place.default_path(where)
         self.url = f"sqlite:{path}"
+        path = self._path = place.followed(path)
         self._faults: tuple[Mapping[str, str], ...] = ()
         place.prepare(path, create=create)
         self._connection = self._connect(path, create=create)
