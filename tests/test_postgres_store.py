@@ -37,6 +37,7 @@ from tramai.testing._store_given import HERE, begin, change, claim, definition, 
 from tramai.testing._store_pool import take
 from tramai.testing.clock import FakeClock
 from tramai.testing.store_contract import Opener, StoreContract
+from tramai.timetable import DUE, Entry, Tick, tick_id, timetabled
 
 from .postgres import Database, Pooler
 from .processes import eventually
@@ -1042,4 +1043,32 @@ def test_two_workers_share_a_store_and_one_takes_over_from_the_other(database: D
     assert [run.status for run in runs] == [Status.COMPLETED] * 7
     assert (tmp_path / "tries").read_text(encoding="utf-8").split() == ["x", "x"]
     assert len(store.workers(now=0.0)) == 1, "the one that was killed never said goodbye"
+    store.close()
+
+
+def test_a_schedule_or_a_tick_that_is_damaged_is_written_over_taken_out_or_let_go_of(database: Database) -> None:
+    store = timetabled(database.store())
+
+    def entry(name: str) -> Entry:
+        return Entry(id=name, workflow=name[0], version="1", digest="d1", cron="* * * * *", zone="UTC")
+
+    def due(name: str) -> Tick:
+        return Tick(id=tick_id(name, 60.0), schedule=name, at=60.0, status=DUE, recorded=1.0, by="x")
+
+    for name in ("a#1", "b#1", "c#1"):
+        assert store.enroll(entry(name), after=0, ticks=(due(name),), definition=definition()) is not None
+    schema = schema_of(store)
+    database.admin.execute(f"UPDATE \"{schema}\".tramai_schedule SET body = '{{}}' WHERE id <> 'c#1'")
+    database.admin.execute(f"UPDATE \"{schema}\".tramai_tick SET body = '{{}}' WHERE schedule = 'c#1'")
+    roster = store.roster(now=1.0)
+    assert ([one.id for one in roster.entries], len(roster.open), len(roster.faults)) == (["c#1"], 2, 3)
+    assert store.enroll(entry("a#1"), after=9) is None
+    again = store.enroll(entry("a#1"), after=0)
+    assert again is not None
+    assert store.enroll(entry("a#1"), after=0) is None  # that one can be read
+    assert store.strike(entry("b#1"))
+    assert not store.strike(entry("c#1"))
+    assert (store.forget_ticks(before=60.0), store.forget_ticks(before=61.0)) == (0, 1)
+    roster = store.roster(now=1.0)
+    assert ([one.id for one in roster.entries], len(roster.open), roster.faults) == (["a#1", "c#1"], 2, ())
     store.close()

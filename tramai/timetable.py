@@ -122,13 +122,14 @@ class Timetable(Pool, Protocol):
     ) -> Entry | None:
         """Write a schedule as it is now, with ticks that were decided for it, in one write.
 
-        None, and nothing is written, unless it stands at revision `after` (0: it is not there). A tick takes the place
-        of one that is queued; one that is anything else stays as it is. The entry as `written` says.
+        None, and nothing is written, unless it stands at revision `after` (0: it is not there, or cannot be read). A
+        tick takes the place of one that is queued; one that is anything else stays as it is. The entry as it is then:
+        see `written`.
         """
         ...
 
     def strike(self, entry: Entry) -> bool:
-        """Take a schedule out, if it stands at this revision. Its ticks stay."""
+        """Take a schedule out, if it stands at this revision or cannot be read. Its ticks stay."""
         ...
 
     def settle(self, tick: Tick, *, was: Sequence[str]) -> bool:
@@ -146,7 +147,10 @@ class Timetable(Pool, Protocol):
         ...
 
     def forget_ticks(self, *, before: float) -> int:
-        """Let go of ticks of times before an instant, but for open ones and those whose run is not over; how many."""
+        """Let go of ticks of times before an instant, but for open ones and those whose run is not over; how many.
+
+        Open ones that cannot be read go, too: nobody will ever make a run of them.
+        """
         ...
 
 

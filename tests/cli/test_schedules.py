@@ -292,6 +292,32 @@ def test_what_is_damaged_is_listed_and_found_by_a_check(tramai: Call) -> None:
     assert "nightly#1" in json.dumps(document(found)["faults"])
 
 
+@pytest.mark.parametrize("damage", ["body = '{}'", "body = CAST(x'7bff' AS TEXT)", "digest = CAST(x'ff' AS TEXT)"])
+@pytest.mark.parametrize("way", ["apply", "remove"])
+def test_what_is_damaged_is_applied_anew_or_removed(tramai: Call, damage: str, way: str) -> None:
+    import sqlite3
+
+    write("nightly.yaml", flow())
+    write("other.yaml", flow("other"))
+    applied(tramai, "nightly.yaml", "other.yaml")
+    raw = sqlite3.connect(".tramai/tramai.db")
+    raw.execute(f"UPDATE schedule SET {damage} WHERE id = 'nightly#1'")
+    raw.commit()
+    raw.close()
+    listed = document(tramai("schedule", "list", "--json"))
+    assert ([one["name"] for one in listed["schedules"]], len(listed["faults"])) == (["other#1"], 1)
+    if way == "remove":
+        done = tramai("schedule", "remove", "nightly#1", "--json")
+        assert (done.exit_code, [one["name"] for one in document(done)["schedules"]]) == (0, ["nightly#1"])
+    else:
+        assert [
+            one["change"] for one in document(tramai("schedule", "apply", "nightly.yaml", "--json"))["schedules"]
+        ] == ["new"]
+    listed = document(tramai("schedule", "list", "--json"))
+    names = ["nightly#1", "other#1"] if way == "apply" else ["other#1"]
+    assert ([one["name"] for one in listed["schedules"]], listed["faults"]) == (names, [])
+
+
 def test_what_is_registered_is_counted_pruned_and_left_behind_by_a_move(tramai: Call) -> None:
     write("nightly.yaml", flow(cron="30 * * * *"))
     assert document(tramai("store", "info", "--json"))["schedules"] == 0

@@ -152,7 +152,7 @@ def resume(session: Session, names: tuple[str, ...], comment: str | None) -> int
 
 
 def remove(session: Session, names: tuple[str, ...]) -> int:
-    """Take schedules out; the exit status."""
+    """Take schedules out, those too that cannot be read; the exit status."""
     return _change(session, names, "removed", lambda entry, roster: None)
 
 
@@ -164,8 +164,10 @@ def _change(session: Session, names: tuple[str, ...], done: str, make: Made) -> 
 
     store = table(session, writing=True)
     roster = store.roster(now=time.time())
-    wanted = list(dict.fromkeys(find(roster.entries, name).id for name in names))  # all are known, before any effect
-    entries = [_write(store, name, make) for name in wanted]
+    lost = _unread(roster) if done == "removed" else {}
+    there = (*roster.entries, *lost.values())
+    wanted = list(dict.fromkeys(find(there, name).id for name in names))  # all are known, before any effect
+    entries = [_strike(store, lost[name]) if name in lost else _write(store, name, make) for name in wanted]
     roster = store.roster(now=time.time())
     if session.json:
         session.emit(ScheduleChange(done=done, schedules=[view(store, entry, roster) for entry in entries]))
@@ -201,6 +203,27 @@ def _write(store: Timetable, name: str, make: Made) -> Entry:
         if written is not None:
             return written
     raise _busy()
+
+
+def _unread(roster: Roster) -> dict[str, Entry]:
+    """The schedules that cannot be read, by name: nothing else is known of them."""
+    from ..timetable import Entry
+
+    lost = {name for name, _ in roster.faults}.difference(entry.id for entry in roster.entries)
+    return {
+        name: Entry(id=name, workflow=name.rpartition("#")[0], version="", digest="", cron="", zone="")
+        for name in sorted(lost)
+    }
+
+
+def _strike(store: Timetable, entry: Entry) -> Entry:
+    from ..timetable import NoSchedule
+
+    if not store.strike(entry):
+        raise NoSchedule(
+            name=entry.id, hint="it is one of its times that cannot be read: tramai store prune lets go of it"
+        )
+    return entry
 
 
 def _named(roster: Roster, name: str) -> Entry | None:

@@ -82,6 +82,12 @@ class Timetable:
             try:
                 return written if db.rows(statement, values) else None
             except Duplicate:
+                pass
+            if after or not self._clear_unread(db, entry.id):
+                return None
+            try:
+                return written if db.rows(statement, values) else None
+            except Duplicate:
                 return None
 
         return self._pool.call(attempt)
@@ -92,7 +98,8 @@ class Timetable:
 
         def attempt(db: Db, doubt: bool) -> bool:
             done = bool(db.rows(statement, (columns.name(entry.id), entry.revision)))
-            return done or (doubt and self._body(db, columns.name(entry.id)) is None)
+            gone = done or (doubt and self._body(db, columns.name(entry.id)) is None)
+            return gone or self._clear_unread(db, entry.id)
 
         return self._pool.call(attempt)
 
@@ -137,13 +144,30 @@ class Timetable:
     def forget_ticks(self, *, before: float) -> int:
         """Let go of old ticks; see `Timetable.forget_ticks`."""
         values = {"before": float(before), "going": _going()}
-        return len(self._pool.call(lambda db, _: db.rows(self._said(_FORGET), values)))
+        still_open = f"SELECT {_TICK} FROM {{tick}} WHERE at < %s AND status IN ('due', 'queued')"
+        by_body = "DELETE FROM {tick} WHERE id = %s AND body = %s AND sum = %s RETURNING id"
+
+        def attempt(db: Db, doubt: bool) -> int:
+            gone = len(db.rows(self._said(_FORGET), values))
+            found = db.rows(self._said(still_open), (float(before),))
+            lost = [(row[0], *row[-2:]) for row in found if rows.unread_tick(_tick(row))]
+            return gone + sum(len(db.rows(self._said(by_body), one)) for one in lost)
+
+        return self._pool.call(attempt)
 
     # What follows is done over one connection, in the middle of a call.
 
     def _body(self, db: Db, name: Any) -> str | None:
         found = db.rows(self._said("SELECT body FROM {schedule} WHERE id = %s"), (name,))
         return found[0][0] if found else None
+
+    def _clear_unread(self, db: Db, name: str) -> bool:
+        """Take a schedule out that cannot be read; whether it was such a one."""
+        found = db.rows(self._said(f"SELECT {_ENTRY} FROM {{schedule}} WHERE id = %s"), (columns.name(name),))
+        if not found or not rows.unread(_named(found[0])):
+            return False
+        same = "id = %s AND revision = %s AND digest = %s AND body = %s AND sum = %s"
+        return bool(db.rows(self._said(f"DELETE FROM {{schedule}} WHERE {same} RETURNING id"), found[0]))
 
     def _said(self, statement: str) -> str:
         return statement.format_map(self._sql.names)

@@ -53,7 +53,7 @@ _ENDS = (
 )
 _WAITING = "SELECT count(*) FROM (SELECT 1 FROM run WHERE status='ready' AND queue=? LIMIT ?)"
 _SET_WORKER = "INSERT OR REPLACE INTO worker (id, seen, draining, body) VALUES (?, ?, ?, ?)"
-_GET_WORKER = "SELECT body, seen, draining FROM worker"
+_GET_WORKER = "SELECT CAST(id AS BLOB), CAST(body AS BLOB), seen, draining FROM worker"
 _LOOK = 32
 """Due sleepers that are looked at beyond those that are wanted, so that priority counts among them."""
 
@@ -159,7 +159,11 @@ class Pool(Groups):
         with self._connection as execute:
             if execute("UPDATE worker SET draining=1 WHERE id=?", (worker_id,)).rowcount != 1:
                 raise NotFound(kind="worker", name=worker_id)
-            return self._workers(now, " WHERE id=?", (worker_id,))[0]
+            for worker in self._workers(now, " WHERE id=?", (worker_id,)):
+                return worker
+            raise CheckpointCorrupt(
+                what=f"the entry of the worker {worker_id} is damaged; its next beat writes it anew"
+            )
 
     def leave(self, worker_id: str) -> None:
         """Forget a worker; see `Pool.leave`."""
@@ -222,10 +226,24 @@ class Pool(Groups):
         return pool.Taken(run_id=run_id, run=shown, lease=lease)
 
     def _workers(self, now: float, which: str, values: tuple[Any, ...]) -> tuple[Worker, ...]:
-        from ..pool import Worker
-
+        """Those that can be read: the next beat of another one writes it anew."""
         found = self._execute(_GET_WORKER + which, values).fetchall()
-        return tuple(
-            replace(msgspec.json.decode(body, type=Worker), age=max(now - seen, 0.0), draining=bool(draining))
-            for body, seen, draining in found
-        )
+        return tuple(worker for row in found if (worker := _worker(row, now)) is not None)
+
+    def _worker_faults(self) -> list[str]:
+        """What is wrong with the registry."""
+        found = self._execute(_GET_WORKER + " ORDER BY id").fetchall()
+        return [f"the worker {columns.unbound(row)[0]} cannot be read" for row in found if _worker(row, 0.0) is None]
+
+
+def _worker(row: Sequence[Any], now: float) -> Worker | None:
+    """The worker in a row; None when it is not as it was written."""
+    from ..pool import Worker
+
+    name, body, seen, draining = row
+    try:
+        worker = msgspec.json.decode(body, type=Worker)
+        found = replace(worker, age=max(now - seen, 0.0), draining=bool(draining))
+    except (msgspec.DecodeError, TypeError):
+        return None
+    return found if (columns.unbound((name,))[0],) == (worker.id,) else None

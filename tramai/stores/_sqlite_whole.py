@@ -28,8 +28,11 @@ _PARTS = (("run", "id"), ("head", "run"), ("record", "run"), ("note", "run"), ("
 # Whatever looks like a reference counts as one: to keep too much harms nobody.
 _REFERENCE = rb"@([0-9a-f]{64})"
 _REFERRING = " UNION ALL ".join(
-    [f"SELECT body FROM {table} WHERE instr(body, '\"@') > 0" for table in ("run", "head", "record", "note")]  # noqa: S608
-    + ["SELECT value FROM record WHERE value LIKE '@%' AND length(value) = 65"]
+    [
+        f"SELECT CAST(body AS BLOB) FROM {table} WHERE instr(body, '\"@') > 0"  # noqa: S608
+        for table in ("run", "head", "record", "note")
+    ]
+    + ["SELECT CAST(value AS BLOB) FROM record WHERE value LIKE '@%' AND length(value) = 65"]
 )
 
 
@@ -45,6 +48,8 @@ class Whole:
         def _header(self, run_id: str) -> tuple[Run, rows.Head]: ...
         def _define(self, definition: Definition) -> None: ...
         def _timetable_faults(self) -> list[str]: ...
+        def _worker_faults(self) -> list[str]: ...
+        def _scheduled(self) -> set[str] | None: ...
         def _keep(self, sha: str, data: bytes) -> None: ...
 
     def adopt(self, bundle: Bundle) -> Run:
@@ -95,8 +100,7 @@ class Whole:
         with self._connection as execute:
             unused = dict(execute("SELECT sha, length(data) FROM blob").fetchall())
             if unused:
-                for (text,) in execute(_REFERRING):
-                    data = text if isinstance(text, bytes) else str(text).encode("utf-8", "surrogatepass")
+                for (data,) in execute(_REFERRING):
                     for sha in re.findall(_REFERENCE, data):
                         unused.pop(sha.decode(), None)
             for sha in unused:
@@ -143,7 +147,7 @@ class Whole:
                 query = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM run)"  # noqa: S608
                 (count,) = execute(query).fetchone()
                 found += [f"{count} rows of table {table} belong to no run"] if count else []
-            return found + self._timetable_faults()
+            return found + self._timetable_faults() + self._worker_faults()
 
         execute = self._connection.execute
         return tuple(self._connection.read(work))
@@ -168,12 +172,14 @@ class Whole:
             self._connection.execute(f"DELETE FROM {table} WHERE {column}=?", (key,))  # noqa: S608
 
     def _unused_definitions(self) -> Iterator[str]:
-        """Digests that no run and no schedule has; none while there is a run that cannot be read."""
+        """Digests that no run and no schedule has; none while there is one that cannot be read."""
         import json
 
         execute = self._connection.execute
-        used = {columns.unbound(row)[0] for row in execute("SELECT digest FROM schedule").fetchall()}
-        query = "SELECT body FROM run WHERE status NOT IN ('moved', 'removed')"
+        used = self._scheduled()
+        if used is None:
+            return
+        query = "SELECT CAST(body AS BLOB) FROM run WHERE status NOT IN ('moved', 'removed')"
         for (body,) in execute(query).fetchall():
             try:
                 used.add(json.loads(body)["digest"])

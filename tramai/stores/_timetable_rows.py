@@ -74,6 +74,18 @@ def entries_of(rows: Iterable[Row], faults: Faults) -> Iterable[Entry]:
             faults.append((str(row[0]), error.message if isinstance(error, CheckpointCorrupt) else "it is damaged"))
 
 
+def unread(row: Row) -> bool:
+    """Whether the schedule in a row cannot be read: it is as good as not there, and may be written over."""
+    faults: Faults = []
+    return not list(entries_of([row], faults))
+
+
+def unread_tick(row: Row) -> bool:
+    """Whether the tick in a row cannot be read."""
+    faults: Faults = []
+    return not list(ticks_of([row], faults))
+
+
 def ticks_of(rows: Iterable[Row], faults: Faults) -> Iterable[Tick]:
     """The ticks that can be read; the others go to `faults`."""
     for row in rows:
