@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.processes import eventually
 from tramai import keeper
 from tramai.audience import Audience
 from tramai.interrupt import Interrupt
@@ -96,3 +97,26 @@ def test_a_run_that_is_over_is_looked_after_no_more(stop: Interrupt) -> None:
     time.sleep(0.06)
     assert one.look() is None
     assert stop.reason is None
+
+
+class Brief:
+    """What stands in for the keeper of a run: whether the run is over, and how often it was looked at."""
+
+    def __init__(self, *, over: bool) -> None:
+        self.over = over
+        self.looked = threading.Semaphore(0)
+
+    def look(self) -> None:
+        self.looked.release()
+
+
+def test_nobody_is_woken_for_each_of_the_runs_that_are_over_by_then() -> None:
+    later, soon = keeper._Later(), time.monotonic() + 0.05
+    over = [Brief(over=True) for _ in range(20)]
+    last = Brief(over=False)
+    later.add(cast(Any, last), soon)
+    for one in over:
+        later.add(cast(Any, one), soon + 3600.0)
+    assert last.looked.acquire(timeout=20)
+    assert eventually(lambda: not later._due)
+    assert not any(one.looked.acquire(blocking=False) for one in over)

@@ -1,15 +1,18 @@
-"""Commits of several threads that share a statement: in whatever company, each is accepted or refused for itself."""
+"""Commits of several that share a statement, of threads or of calls that take turns in one: in whatever company, each
+is accepted or refused for itself."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from tests.postgres import Database
+from tramai.cli._strands import Strands
 from tramai.errors import LeaseLost
 from tramai.pool import Wanted, pooled
 from tramai.store import Lease, Mark, Status
@@ -34,26 +37,36 @@ def store(url: str) -> Iterator[Any]:
 
 
 def taken(store: Any, count: int = COUNT) -> list[Lease]:
-    """Leases of so many runs, taken in one go."""
+    """Leases of so many runs, taken in one go, and known: no commit begins with a reading."""
     pool = pooled(store)
     for number in range(count):
         pool.enqueue(new_run(f"r{number:02}", created=float(number)), now=0.0)
     by = {"owner": "w", "holder": HERE, "ttl": 60.0, "now": 0.0, "most_claims": 5}
     found = pool.take(Wanted(), limit=count, **by)  # type: ignore[arg-type]
+    for one in found:
+        store.recall(one)
     return [one.lease for one in found if one.lease is not None]
 
 
-def at_once(works: list[Callable[[], Any]]) -> list[Any]:
-    """What each gave or raised, all in threads that begin together."""
+AtOnce = Callable[[list[Callable[[], Any]]], list[Any]]
+
+
+def caught(work: Callable[[], Any]) -> Any:
+    """What it gives or raises."""
+    try:
+        return work()
+    except Exception as error:
+        return error
+
+
+def in_threads(works: list[Callable[[], Any]]) -> list[Any]:
+    """All in threads that begin together."""
     found: list[Any] = [None] * len(works)
     start = threading.Barrier(len(works))
 
     def body(number: int) -> None:
         start.wait()
-        try:
-            found[number] = works[number]()
-        except Exception as error:
-            found[number] = error
+        found[number] = caught(works[number])
 
     threads = [threading.Thread(target=body, args=(number,)) for number in range(len(works))]
     for thread in threads:
@@ -63,11 +76,33 @@ def at_once(works: list[Callable[[], Any]]) -> list[Any]:
     return found
 
 
+def by_turns(store: Any, works: list[Callable[[], Any]]) -> list[Any]:
+    """All in this thread; each turn is one statement."""
+    found: list[Any] = [None] * len(works)
+    strands = Strands()
+    strands.send = store.gather(strands.park)
+
+    def body(number: int) -> None:
+        found[number] = caught(works[number])
+
+    for number in range(len(works)):
+        strands.begin(partial(body, number))
+    for _ in range(20):
+        strands.turn()
+    return found
+
+
+@pytest.fixture(params=["threads", "turns"])
+def at_once(request: pytest.FixtureRequest, store: Any) -> AtOnce:
+    """What each of some works gives or raises, all carried out at once."""
+    return in_threads if request.param == "threads" else partial(by_turns, store)
+
+
 def step(seq: int) -> Any:
     return record(seq, f"s{seq}", Mark.COMPLETED, value=f'"{seq} \\" \u00e4"')
 
 
-def test_many_threads_share_few_statements_and_every_commit_is_there(store: Any, monkeypatch: Any) -> None:
+def test_many_share_few_statements_and_every_commit_is_there(store: Any, monkeypatch: Any, at_once: AtOnce) -> None:
     leases, sent = taken(store), []
     assert len(leases) == COUNT
     real = store._send
@@ -89,7 +124,7 @@ def test_many_threads_share_few_statements_and_every_commit_is_there(store: Any,
         ]
 
 
-def test_one_that_lost_its_lease_is_refused_and_its_neighbours_are_not(store: Any, url: str) -> None:
+def test_one_that_lost_its_lease_is_refused_and_its_neighbours_are_not(store: Any, url: str, at_once: AtOnce) -> None:
     leases, other = taken(store), open_store(url)
     for lost in leases[::3]:
         other.release(lost, now=0.0)
@@ -99,7 +134,9 @@ def test_one_that_lost_its_lease_is_refused_and_its_neighbours_are_not(store: An
     other.close()
 
 
-def test_a_change_behind_the_back_of_one_is_found_and_it_is_written_all_the_same(store: Any, url: str) -> None:
+def test_a_change_behind_the_back_of_one_is_found_and_it_is_written_all_the_same(
+    store: Any, url: str, at_once: AtOnce
+) -> None:
     leases, other = taken(store), open_store(url)
     for lease in leases[::2]:
         from tramai.store import Note
@@ -113,7 +150,7 @@ def test_a_change_behind_the_back_of_one_is_found_and_it_is_written_all_the_same
 
 @pytest.mark.parametrize("done", [True, False])
 def test_when_the_answer_to_all_of_them_is_lost_each_looks_for_himself(
-    store: Any, monkeypatch: Any, *, done: bool
+    store: Any, monkeypatch: Any, at_once: AtOnce, *, done: bool
 ) -> None:
     leases, real = taken(store), store._send
 
@@ -128,7 +165,21 @@ def test_when_the_answer_to_all_of_them_is_lost_each_looks_for_himself(
     assert [len(store.journal(lease.run_id)) for lease in leases] == [1] * COUNT
 
 
-def test_large_values_go_alone_and_come_back_whole(store: Any) -> None:
+def test_calls_that_take_turns_send_one_statement_for_each_turn(store: Any, monkeypatch: Any) -> None:
+    leases, sent, real = taken(store), [], store._send
+    monkeypatch.setattr(store, "_send", lambda writes: sent.append(len(writes)) or real(writes))  # type: ignore[func-returns-value]
+
+    def carry(lease: Lease, steps: int) -> None:
+        for seq in range(1, steps + 1):
+            store.commit(lease, change(FakeClock(), step(seq)))
+
+    works = [partial(carry, lease, 1 if number else 3) for number, lease in enumerate(leases)]
+    assert by_turns(store, works) == [None] * COUNT
+    assert sent == [COUNT]  # and the two commits of one that is alone then are sent as they always were
+    assert [len(store.journal(lease.run_id)) for lease in leases] == [3] + [1] * (COUNT - 1)
+
+
+def test_large_values_go_alone_and_come_back_whole(store: Any, at_once: AtOnce) -> None:
     leases = taken(store, 8)
     big = '"' + "x" * 100_000 + '"'
     work = [

@@ -51,7 +51,7 @@ class Keeper:
         self._pause = min(GLANCE, ttl / 3)
         self._over = threading.Event()
         self._beginning = threading.Lock()
-        self._thread = threading.Thread(target=self._keep, name="tramai-lease", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to renew, once there is something to do: a run that is over before needs no thread."""
@@ -65,7 +65,8 @@ class Keeper:
         with self._beginning:
             if self._over.is_set():
                 return None
-            if self._thread.ident is None:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._keep, name="tramai-lease", daemon=True)
                 try:
                     self._thread.start()
                 except RuntimeError:  # the system gives no more threads: nobody will renew
@@ -85,8 +86,13 @@ class Keeper:
         """Stop renewing; returns when the thread has ended."""
         with self._beginning:
             self._over.set()
-        if self._thread.ident is not None:
+        if self._thread is not None and self._thread.ident is not None:
             self._thread.join(timeout=10.0)
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing to look after any more."""
+        return self._over.is_set()
 
     @property
     def expired(self) -> bool:
@@ -138,6 +144,9 @@ class _Later:
         while True:
             with self._news:
                 while not self._due or (left := self._due[0][0] - time.monotonic()) > 0:
+                    if self._due and self._due[0][2].over:  # most are by then: nobody is woken for each of them
+                        heapq.heappop(self._due)
+                        continue
                     self._news.wait(left if self._due else None)
                 _, _, keeper = heapq.heappop(self._due)
             with contextlib.suppress(Exception):  # of one run; the others are to be looked after

@@ -5,8 +5,8 @@ Optional, as `portable` is: a store that lacks it still runs workflows, and `poo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -184,6 +184,16 @@ class Recalling(Protocol):
 
     def recall(self, taken: Taken) -> None:
         """Know of a run what `take` knew: it saves a reading. The next commit finds out what has changed since."""
+        ...
+
+
+class Together(Protocol):
+    """What a pool may offer besides, to those who carry many runs by turns in one thread: their commits in one."""
+
+    def gather(self, park: Callable[[Any], bool]) -> Callable[[Sequence[Any]], None]:
+        """From now on `park` is called, in the middle of a commit, with what is to be sent; it returns when that was
+        done, or False when nobody will: then the commit sends it. What is returned sends all that it is called with,
+        and raises nothing: each commit finds out what became of its own."""
         ...
 
 

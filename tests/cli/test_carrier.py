@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import select
-import threading
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -25,64 +24,146 @@ def order(name: str) -> Order:
     return Order(cast(Any, SimpleNamespace(run_id=name)), lease, time.monotonic())
 
 
-class Two(Carrier):
-    """Carries what needs no store: whatever it is, until somebody stops it."""
+class Gathers:
+    """A store that has commits sent together: here, whatever somebody parks."""
+
+    def __init__(self) -> None:
+        self.sent: list[list[str]] = []
+        self.before: Callable[[], None] = lambda: None
+        self.park: Callable[[str], bool] = lambda item: False
+
+    def gather(self, park: Callable[[str], bool]) -> Callable[[Sequence[str]], None]:
+        self.park = park
+        return self.send
+
+    def send(self, items: Sequence[str]) -> None:
+        self.before()
+        self.sent.append(list(items))
+
+
+class Some(Carrier):
+    """Carries what commits twice, whatever it is, or until somebody stops it."""
 
     def __init__(self, desk: Desk) -> None:
         self.ended: list[tuple[str, str | None]] = []
-        self.began: list[str] = []
-        self.begun = threading.Semaphore(0)
-        store = SimpleNamespace()
-        session = SimpleNamespace(settings=SimpleNamespace(observers=()), store=lambda: store)
+        self.told: list[list[tuple[str, str | None]]] = []
+        self.gathers = Gathers()
+        session = SimpleNamespace(settings=SimpleNamespace(observers=()), store=lambda: self.gathers)
         setup = Setup(flags={}, lease=600.0, logs=None)
-        super().__init__(cast(Any, session), setup, desk, cast(Reports, self.told))
+        super().__init__(cast(Any, session), setup, desk, cast(Reports, self.tell))
 
-    def told(self, *reports: Report) -> None:
-        self.began += [report.run_id or "" for report in reports if report.kind == "began"]
+    def tell(self, *reports: Report) -> None:
+        self.told.append([(report.kind, report.run_id) for report in reports])
 
     def _may_share(self, order: Order) -> bool:
-        return True
+        return not order.run.run_id.startswith("own")
 
     def _carried(self, order: Order, interrupt: Interrupt, hurry: Interrupt) -> Report:
-        fd = interrupt.fileno()
-        self.begun.release()
-        select.select([fd], [], [], 20)
-        self.ended.append((order.run.run_id, interrupt.reason))
-        return Report(kind="done", run_id=order.run.run_id)
+        name = order.run.run_id
+        for commit in ("one", "two"):
+            if not interrupt.is_set:
+                self.gathers.park(f"{name}.{commit}")
+        self.ended.append((name, interrupt.reason))
+        return Report(kind="done", run_id=name)
 
 
-def test_a_run_that_is_begun_just_as_the_slot_is_stopped_is_stopped_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    stop = Interrupt()
+@pytest.fixture
+def stop(monkeypatch: pytest.MonkeyPatch) -> Interrupt:
+    """What a signal sets."""
+    interrupt = Interrupt()
 
     @contextlib.contextmanager
     def signals() -> Iterator[Any]:
-        yield SimpleNamespace(interrupt=stop)
+        yield SimpleNamespace(interrupt=interrupt, hurry=Interrupt())
 
     monkeypatch.setattr(_carrier, "Signals", signals)
-    monkeypatch.setattr(_carrier, "TOGETHER", 1)
+    return interrupt
+
+
+def on_desk(*names: str) -> Desk:
     desk = Desk()
-    desk.put(order("first"))
-    desk.put(order("second"))  # begun when the first has ended, and that ends when all are stopped
-    two = Two(desk)
-
-    def interrupt() -> None:
-        two.begun.acquire()
-        stop.set("signal")
-
-    threading.Thread(target=interrupt, daemon=True).start()
-    two.turn()
-    assert two.ended == [("first", "signal"), ("second", "signal")]
+    for name in names:
+        desk.put(order(name))
+    return desk
 
 
-class Breaks(Two):
-    """Whoever carries a run here is gone before it has ended."""
+def test_those_side_by_side_commit_together_and_are_told_of_in_one_piece() -> None:
+    some = Some(on_desk("a", "b"))
+    some.turn()
+    assert some.gathers.sent == [["a.one", "b.one"], ["a.two", "b.two"]]
+    assert some.told == [[("began", "a"), ("began", "b")], [("done", "a"), ("done", "b")]]
 
-    def _carried(self, order: Order, interrupt: Interrupt, hurry: Interrupt) -> Report:
-        raise SystemExit(3)
+
+def test_one_that_comes_later_takes_a_place_that_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_carrier, "TOGETHER", 2)
+    desk = on_desk("a")
+    some = Some(desk)
+    later = iter([["b", "c"]])
+
+    def come() -> None:
+        for name in next(later, ()):
+            desk.put(order(name))
+
+    some.gathers.before = come
+    some.turn()
+    assert some.gathers.sent == [["a.one"], ["a.two", "b.one"], ["b.two", "c.one"], ["c.two"]]
 
 
-def test_a_slot_ends_with_the_thread_of_a_run_and_does_not_wait_for_it_for_ever() -> None:
-    desk = Desk()
-    desk.put(order("first"))
+def test_one_that_needs_the_process_for_itself_waits_until_the_others_have_ended(stop: Interrupt) -> None:
+    some = Some(on_desk("a", "own", "b"))
+    some.turn()
+    assert (some.gathers.sent, some.ended) == ([["a.one"], ["a.two"]], [("a", None)])
+    some.turn()
+    assert some.ended == [("a", None), ("own", None)]
+    some.turn()
+    assert [name for name, _ in some.ended] == ["a", "own", "b"]
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_whoever_stops_the_slot_reaches_all_and_no_other_is_begun(at: int, stop: Interrupt) -> None:
+    desk = on_desk("a", "b")
+    some = Some(desk)
+    sends = iter(range(1, 9))
+
+    def before() -> None:
+        if next(sends) == at:
+            desk.put(order("c"))
+            stop.set("signal")
+
+    some.gathers.before = before
+    some.turn()
+    assert some.ended == [("a", "signal"), ("b", "signal")]
+    assert len(some.gathers.sent) == at
+    assert desk.first(unless=lambda: True) is not None
+
+
+def test_one_that_is_begun_just_as_the_slot_is_stopped_is_stopped_too(stop: Interrupt) -> None:
+    looked = [True, False]  # it is looked at when it comes, and when it is taken
+
+    class Late(Some):
+        def _is_late(self, order: Order) -> bool:
+            if looked.pop():
+                stop.set("signal")  # when there is nobody yet to be stopped
+            return False
+
+    late = Late(on_desk("a"))
+    late.turn()
+    assert (late.ended, late.gathers.sent) == ([("a", "signal")], [])
+
+
+def test_a_slot_ends_with_whoever_ends_it_from_within_a_run() -> None:
+    class Breaks(Some):
+        def _carried(self, order: Order, interrupt: Interrupt, hurry: Interrupt) -> Report:
+            raise SystemExit(3)
+
     with pytest.raises(SystemExit):
-        Breaks(desk).turn()
+        Breaks(on_desk("a")).turn()
+
+
+def test_without_what_takes_turns_each_is_carried_alone(monkeypatch: pytest.MonkeyPatch, stop: Interrupt) -> None:
+    monkeypatch.setitem(sys.modules, "greenlet", None)
+    monkeypatch.delitem(sys.modules, "tramai.cli._strands", raising=False)
+    some = Some(on_desk("a", "b"))
+    some.turn()
+    assert (some.ended, some.gathers.sent) == ([("a", None)], [])
+    assert some.told == [[("began", "a")], [("done", "a")]]

@@ -2,20 +2,20 @@
 
 A run that starts processes, reaches outside or runs code of others has the process for itself while it runs. One that
 only computes can hurt nobody, unless it exhausts the process: so one that was claimed before and came no step further
-is carried alone, too. Those side by side share the commits of a store that can do that.
+is carried alone, too. Those side by side take turns in one thread (`_strands.py`) so that they share commits: over a
+store that cannot do that, each is carried alone.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from .. import carrying
 from ..errors import TramaiError
 from ..faults import public
-from ..interrupt import Interrupt, deaf
+from ..interrupt import Interrupt
 from ..pacing import TOGETHER
 from ..pool import Taken
 from ..results import Options
@@ -27,6 +27,7 @@ from ._signals import Signals
 if TYPE_CHECKING:
     from ._session import Session
     from ._slot import Desk, Order, Reports, Setup
+    from ._strands import Strands
 
 
 class Carrier:
@@ -41,20 +42,19 @@ class Carrier:
         self._store = session.store()
         self._recall = getattr(self._store, "recall", None)
         self._plans = carrying.Plans(self._store)
-        self._side_by_side: SimpleQueue[tuple[Order, Interrupt]] = SimpleQueue()
-        self._threads = 0
         self._stops: dict[str, Interrupt] = {}
         """What stops those that are carried side by side, by their leases: a run can be here again at once."""
-        self._broken: BaseException | None = None
-        """What ended one of their threads."""
+        self._strands = _strands(self._store)
+        self._ended: list[Report] = []
+        """Of those side by side; told in one piece."""
 
     def turn(self) -> None:
         """Wait for an order, and carry it out: alone, or with those after it that may stand beside it."""
         order = self._desk.first()
         if order is None or self._is_late(order):
             return
-        if self._may_share(order):
-            self._carry_together()
+        if self._strands is not None and self._may_share(order):
+            self._carry_together(self._strands)
         elif self._desk.begin(order):
             self._report(Report(kind="began", run_id=order.run.run_id))
             with Signals() as signals:
@@ -69,7 +69,7 @@ class Carrier:
         return True
 
     def _may_share(self, order: Order) -> bool:
-        if order.run.claims_without_progress > 1 or self._settings.observers:
+        if self._strands is None or order.run.claims_without_progress > 1 or self._settings.observers:
             return False
         try:
             return self._plans.of(order.run).computes
@@ -78,51 +78,43 @@ class Carrier:
 
     # Side by side.
 
-    def _carry_together(self) -> None:
+    def _carry_together(self, strands: Strands) -> None:
         """Carry out what may share this process, until the next that may not, or none is left."""
         with Signals() as signals:
             signals.interrupt.on_set(self._stop_all)
-            while order := self._desk.first(unless=lambda: not self._stops or self._broken is not None):
-                if signals.interrupt.is_set or not self._may_share(order):
-                    break
-                if self._is_late(order):
-                    continue
-                self._wait(TOGETHER - 1)
-                if self._desk.begin(order):
-                    self._begin(order)
-                    if signals.interrupt.reason:  # while it was begun, when it was not there to be stopped
-                        self._stop_all()
-            self._wait(0)
+            while (begun := self._take(signals.interrupt)) or self._stops:
+                self._begin(strands, begun, signals.interrupt)
+                strands.turn()
+                if self._ended:
+                    ended, self._ended = self._ended, []
+                    self._report(*ended)
 
-    def _begin(self, order: Order) -> None:
-        stop = Interrupt()
-        self._stops[order.lease.token] = stop
-        self._report(Report(kind="began", run_id=order.run.run_id, beside=True))
-        if self._threads < min(len(self._stops), TOGETHER):
-            self._threads += 1
-            threading.Thread(target=self._beside, name="tramai-run", daemon=True).start()
-        self._side_by_side.put((order, stop))
+    def _take(self, interrupt: Interrupt) -> list[Order]:
+        """The orders that may stand beside those under way, as far as there is room."""
+        taken: list[Order] = []
+        while len(self._stops) + len(taken) < TOGETHER and not interrupt.is_set:
+            order = self._desk.first(unless=lambda: True)
+            if order is None or not self._may_share(order):
+                break
+            if not self._is_late(order) and self._desk.begin(order):
+                taken.append(order)
+        return taken
 
-    def _beside(self) -> None:
-        deaf()
-        while self._broken is None:
-            order, stop = self._side_by_side.get()
-            try:
-                report = self._carried(order, stop, Interrupt())
-                stop.close()
-                self._report(report)
-            except BaseException as error:  # noqa: BLE001 - raised where the process ends with it, for nobody else would
-                self._broken = error
-            with self._desk.news:
-                del self._stops[order.lease.token]
-                self._desk.news.notify_all()
+    def _begin(self, strands: Strands, orders: list[Order], interrupt: Interrupt) -> None:
+        if not orders:
+            return
+        for order in orders:
+            self._stops[order.lease.token] = Interrupt()
+        if interrupt.is_set:  # since they were taken, when they were not there to be stopped
+            self._stop_all()
+        self._report(*(Report(kind="began", run_id=order.run.run_id, beside=True) for order in orders))
+        for order in orders:
+            strands.begin(partial(self._beside, order))
 
-    def _wait(self, most: int) -> None:
-        """Wait until no more than so many are carried."""
-        with self._desk.news:
-            self._desk.news.wait_for(lambda: len(self._stops) <= most or self._broken is not None)
-        if self._broken is not None:
-            raise self._broken
+    def _beside(self, order: Order) -> None:
+        token = order.lease.token
+        self._ended.append(self._carried(order, self._stops[token], Interrupt()))
+        self._stops.pop(token).close()
 
     def _stop_all(self) -> None:
         for stop in list(self._stops.values()):
@@ -174,3 +166,16 @@ class Carrier:
             wake_at=ended.wake_at,
             carried=counted.all() if counted is not None else None,
         )
+
+
+def _strands(store: Any) -> Strands | None:
+    """What takes turns over a store that gathers their commits; None over another, and without greenlet."""
+    if not hasattr(store, "gather"):
+        return None
+    try:
+        from ._strands import Strands
+    except ImportError:
+        return None
+    strands = Strands()
+    strands.send = store.gather(strands.park)
+    return strands

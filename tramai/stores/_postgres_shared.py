@@ -1,8 +1,9 @@
 """Commits of several runs in one statement: who comes while one is under way goes with the next.
 
 Nobody waits for company: a commit that finds the way free goes at once, alone. The others gather meanwhile, and one of
-them takes all along. So the threads of a process share the disk's flushes, as a fan-out does within its run. What was
-refused, or is not known to have been done, is looked at by its own thread as if it had been sent alone.
+them takes all along. So the threads of a process share the disk's flushes, as a fan-out does within its run. Where many
+runs take turns in one thread (`park`), all go as far as they can, and then their commits go together. What was refused,
+or is not known to have been done, is looked at by its own run as if it had been sent alone.
 """
 
 from __future__ import annotations
@@ -13,15 +14,26 @@ from collections.abc import Callable, Sequence
 from ._postgres_write import Write
 
 
-class Waiting:
-    """A commit that waits for the statement that takes it along."""
+class Parked:
+    """A commit that goes with others, when the one who gathered them says so."""
 
-    __slots__ = ("done", "turn", "write")
+    __slots__ = ("alone", "done", "write")
 
     def __init__(self, write: Write) -> None:
         self.write = write
         self.done: bool | None = None
         """Whether it was accepted; None while nobody knows."""
+        self.alone = False
+        """Nobody came along: whoever made it sends it."""
+
+
+class Waiting(Parked):
+    """A commit whose thread waits for the statement that takes it along."""
+
+    __slots__ = ("turn",)
+
+    def __init__(self, write: Write) -> None:
+        super().__init__(write)
         self.turn = threading.Event()
 
 
@@ -36,10 +48,15 @@ class Shared:
         self._lock = threading.Lock()
         self._busy = False
         self._next: list[Waiting] = []
+        self.park: Callable[[Parked], bool] | None = None
+        """Has a caller rest who takes turns with others in his thread, until `carry_parked` was called with his commit;
+        False for any other."""
 
-    def enter(self, write: Write, send: Send) -> Waiting | None:
+    def enter(self, write: Write, send: Send) -> Parked | None:
         """The write's place among the others when it was sent with them; None when the way is free: send it alone, and
         `leave` then."""
+        if self.park is not None and self.park(parked := Parked(write)) and not parked.alone:
+            return parked
         with self._lock:
             if not self._busy:
                 self._busy = True
@@ -79,12 +96,25 @@ class Shared:
         with self._lock:
             together, self._next = self._next, []
         try:
-            done = send([one.write for one in together])
-            for one in together:
-                one.done = one.write.head.key in done
-        except Exception:  # noqa: BLE001, S110 - each looks for himself what became of his own
-            pass
+            self.carry(together, send)
         finally:
             self.leave()
             for one in together:
                 one.turn.set()
+
+    @staticmethod
+    def carry(together: Sequence[Parked], send: Send) -> None:
+        """Send these; each says then what became of it."""
+        try:
+            done = send([one.write for one in together])
+        except Exception:  # noqa: BLE001 - each looks for himself what became of his own
+            return
+        for one in together:
+            one.done = one.write.head.key in done
+
+    def carry_parked(self, together: Sequence[Parked], send: Send) -> None:
+        """Send these, which were parked; what is alone is sent by the one who made it, by a plainer statement."""
+        if len(together) == 1:
+            together[0].alone = True
+        else:
+            self.carry(together, send)

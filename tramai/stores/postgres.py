@@ -7,7 +7,7 @@ one whose connection breaks looks whether its write was done before it does it a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -236,6 +236,11 @@ class Postgres(Workers, Timetable):
     def _done(self, known: Header, write: Write) -> int:
         self._remember(Header(write.run, write.head, known.now))
         return write.revision
+
+    def gather(self, park: Callable[[Any], bool]) -> Callable[[Sequence[Any]], None]:
+        """See `pool.Together`."""
+        self._shared.park = park
+        return lambda parked: self._shared.carry_parked(parked, self._send)
 
     def amend(self, run_id: str, *, revision: int, change: Change) -> int:
         """Apply an operator's change; see `Store.amend`."""
