@@ -28,6 +28,7 @@ def test_it_shows_a_failure_a_resume_and_the_journal(tramai: Call) -> None:
     assert "$ tramai run demo.yaml" in result.stderr
     assert "error[TRM401]: step 'publish' failed" in result.stderr
     assert "$ touch online" in result.stderr
+    assert " -C " not in result.stderr  # it is typed where the demo is
     assert "completed" in result.stderr
     assert "publish             shell    succeeded  2 attempts" in result.stdout
     assert Path("play/ledger.txt").read_text().splitlines() == ["charged Ada", "charged Grace", "charged Alan"]

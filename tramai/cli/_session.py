@@ -34,6 +34,8 @@ class Session:
         """What was behind the faults of this call, by their references."""
         self.watching: list[Any] = []
         """Observers of a run that this call wants to have, besides those of the settings."""
+        self.elsewhere = True
+        """Whether what is shown will be typed where this call was, and not in the folder that it works in."""
         self._store: Store | None = None
 
     def begin(self) -> None:
@@ -173,7 +175,7 @@ class Session:
 
     def typed(self, text: str) -> str:
         """A text of ours whose commands find the same runs as this call."""
-        if not (self.flags.get("store") or self.flags.get("directory")):
+        if not (self.elsewhere and (self.flags.get("store") or self.flags.get("directory"))):
             return text
         from ._again import typed
 

@@ -152,6 +152,7 @@ class _Demo:
         kept = ("quiet", "verbose", "color", "progress")
         inner.flags.update({name: value for name, value in self._session.flags.items() if name in kept})
         inner.flags.update(directory=self._folder, store=STORE)
+        inner.elsewhere = False
         if self._session.json:
             inner.flags["progress"] = "none"
             inner.out = inner.err = Terminal(io.StringIO(), colour="never")
