@@ -88,3 +88,10 @@ def test_an_empty_store_says_so() -> None:
 def test_what_cannot_be_a_selector_is_a_usage_error(store: Memory, selector: str) -> None:
     with pytest.raises(UsageError):
         find(store, selector)
+
+
+@pytest.mark.parametrize("file", ["review.yaml", "flows/Review.YML", "x.toml"])
+def test_a_file_is_said_to_be_no_run(store: Memory, file: str) -> None:
+    with pytest.raises(NotFound) as caught:
+        find(store, file)
+    assert "not by its file" in str(caught.value.hint)

@@ -78,6 +78,9 @@ def _workflows(store: Store, wanted: str) -> str | None:
 def _missing(store: Store, selector: str) -> NotFound:
     import difflib
 
+    if selector.lower().endswith((".yaml", ".yml", ".toml")):
+        hint = "a run is named by the end of its id, not by its file: tramai list shows them, @last is the newest"
+        return NotFound(kind="run", name=selector, hint=hint)
     endings = {short(run.run_id): run for run in _recent(store)}
     near = difflib.get_close_matches(selector[-8:].lower(), endings, n=1)
     if near:
