@@ -172,3 +172,11 @@ def test_a_path_is_no_command_for_a_terminal(tramai: Call) -> None:
     path = "each[\x1b[31m].a"
     result = tramai("resolve", blocked_run(path=path), path, "--as", "retry")
     assert (result.exit_code, "\x1b" in result.stdout) == (0, False)
+
+
+@pytest.mark.parametrize("priority", ["9" * 30, "-" + "9" * 30, "1000001", "x", "1.5"])
+def test_a_priority_that_no_store_can_hold_is_bad_input(tramai: Call, priority: str) -> None:
+    write("hello.yaml", HELLO)
+    result = tramai("run", "hello.yaml", "--detach", "--priority", priority)
+    assert (result.exit_code, "--priority" in result.stderr) == (2, True)
+    assert not Path(".tramai").exists()

@@ -78,7 +78,12 @@ def execution(function: Callable[..., int]) -> Callable[..., int]:
 @click.option("--label", "labels", metavar="LABEL", multiple=True, help="A label for `tramai list --label`.")
 @click.option("--detach", is_flag=True, help="Make the run and leave it to a worker: see `tramai worker`.")
 @click.option("--queue", metavar="NAME", help="With --detach: the queue it waits in.  [default: default]")
-@click.option("--priority", metavar="N", type=int, help="With --detach: the greater the sooner.  [default: 0]")
+@click.option(
+    "--priority",
+    metavar="N",
+    type=click.IntRange(-1_000_000, 1_000_000),
+    help="With --detach: the greater the sooner.  [default: 0]",
+)
 @execution
 @click.option("-n", "--dry-run", "dry", is_flag=True, help="Show what would be done (as `tramai plan`) and do nothing.")
 def command(
