@@ -14,6 +14,7 @@ import pytest
 from tramai import stores
 from tramai.portable import Bundle, Unsupported
 from tramai.store import Note, Status
+from tramai.stores._sqlite_connection import Connection
 from tramai.stores.sqlite import Sqlite
 from tramai.testing._at_once import at_once
 from tramai.testing._store_given import begin, change, definition, done, everything, header
@@ -179,3 +180,23 @@ def test_only_a_store_with_tables_has_sql() -> None:
     assert "CREATE TABLE" in stores.ddl("sqlite:")
     with pytest.raises(Unsupported, match="the store memory: cannot be made by SQL"):
         stores.ddl("memory:")
+
+
+def test_a_run_is_removed_without_a_look_at_the_rows_of_others(
+    store: Sqlite, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full(store, clock, "r1", value='"v"')
+    full(store, clock, "r2", value='"v"')
+    plans: list[str] = []
+    real = Connection.execute
+
+    def explaining(connection: Connection, statement: str, values: tuple[Any, ...] = ()) -> Any:
+        if statement.startswith("DELETE"):
+            plans.extend(str(row[3]) for row in real(connection, f"EXPLAIN QUERY PLAN {statement}", values))
+        return real(connection, statement, values)
+
+    monkeypatch.setattr(Connection, "execute", explaining)
+    store.bury("r1", GONE, revision=store.get("r1").revision, status=Status.REMOVED, now=clock.now())
+    assert len(plans) >= 5
+    assert [plan for plan in plans if "SCAN" in plan] == []
+    assert [run.run_id for run in store.page(limit=9, label="x")[0]] == ["r2"]

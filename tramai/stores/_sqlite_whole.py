@@ -24,7 +24,8 @@ ADD_RECORD = "INSERT INTO record (run, path, slot, value, body, sum) VALUES (?, 
 ADD_NOTE = "INSERT INTO note (run, seq, body, sum) VALUES (?, ?, ?, ?)"
 
 _NEXT = "SELECT coalesce(max(id), 0) + 1 FROM run"
-_PARTS = (("run", "id"), ("head", "run"), ("record", "run"), ("note", "run"), ("label", "run"))
+_BY_KEY = (("run", "id"), ("head", "run"), ("record", "run"), ("note", "run"))
+_PARTS = (*_BY_KEY[1:], ("label", "run"))
 # Whatever looks like a reference counts as one: to keep too much harms nobody.
 _REFERENCE = rb"@([0-9a-f]{64})"
 _REFERRING = " UNION ALL ".join(
@@ -69,7 +70,7 @@ class Whole:
                 if not _whole.replaces(there, run):
                     return there
                 key = head.key
-                self._clear(key)
+                self._clear(key, there)
             if run.start_key is not None:
                 found = execute("SELECT run_id FROM run WHERE start_key=?", (run.start_key,)).fetchone()
                 if found is not None:
@@ -90,7 +91,7 @@ class Whole:
         with self._connection as execute:
             there, head = self._header(run_id)
             run = _whole.buried(there, revision=revision, status=status, now=now)
-            self._clear(head.key)
+            self._clear(head.key, there)
             self._insert(run, key=head.key, notes=1)
             execute(ADD_NOTE, rows.note_row(head.key, replace(note, seq=1), self._keep))
         return run
@@ -143,7 +144,7 @@ class Whole:
             for sha, data in execute("SELECT sha, data FROM blob"):
                 if not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != sha:
                     found.append(f"the large value {sha} is damaged")
-            for table, column in _PARTS[1:]:
+            for table, column in _PARTS:
                 query = f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM run)"  # noqa: S608
                 (count,) = execute(query).fetchone()
                 found += [f"{count} rows of table {table} belong to no run"] if count else []
@@ -167,9 +168,13 @@ class Whole:
             execute("INSERT INTO label VALUES (?, ?, ?, ?)", (label, run.created, run.run_id, key))
         return key
 
-    def _clear(self, key: int) -> None:
-        for table, column in _PARTS:
-            self._connection.execute(f"DELETE FROM {table} WHERE {column}=?", (key,))  # noqa: S608
+    def _clear(self, key: int, run: Run) -> None:
+        """Delete the rows of a run, each by its key: a look through all labels would make many removals slow."""
+        execute = self._connection.execute
+        for table, column in _BY_KEY:
+            execute(f"DELETE FROM {table} WHERE {column}=?", (key,))  # noqa: S608
+        for label in set(run.labels):
+            execute("DELETE FROM label WHERE name=? AND created=? AND run_id=?", (label, run.created, run.run_id))
 
     def _unused_definitions(self) -> Iterator[str]:
         """Digests that no run and no schedule has; none while there is one that cannot be read."""
