@@ -65,7 +65,7 @@ class Bookkeeper:
         if record.mark is Mark.SKIPPED:
             view = View("skipped", Missing(f"step '{node.id}' was skipped"))
         else:
-            duration = record.at - record.started if record.started is not None else 0.0
+            duration = _duration(record)
             error = decode(record.error) if record.error is not None else None
             output = decode(record.value) if record.value is not None else None
             view = View("succeeded" if error is None else "recovered", output, past.attempts, duration, error)
@@ -75,7 +75,7 @@ class Bookkeeper:
 
     def begun(self, path: str) -> bool:
         """Whether `when` has been decided for this path."""
-        return self.journal.past(path) is not None
+        return self.journal.past(path) is not None or self.journal.past(f"{path}@when") is not None
 
     async def skip(self, node: Node, path: str) -> None:
         """Record a skipped step; like a pure step's, its record waits for company."""
@@ -131,10 +131,11 @@ class Bookkeeper:
         began = self._opened.pop(path, None)
         error = self.redactor.error(error)
         value, said = self.texts.value(output, "output"), encode(error)
-        self.journal.add(self.record(node.verb, path, Mark.COMPLETED, attempt, started=began, value=value, error=said))
+        record = self.record(node.verb, path, Mark.COMPLETED, attempt, started=began, value=value, error=said)
+        self.journal.add(record)
         await self.durable(pure=False)
         self.audience.over(node, path, attempt, "recovered", 0.0, error=error)
-        return View("recovered", decode(value), attempt, 0.0, error)
+        return View("recovered", decode(value), attempt, _duration(record), error)
 
     async def complete(
         self,
@@ -151,7 +152,6 @@ class Bookkeeper:
     ) -> View:
         value = self.texts.value(output, "output")
         saved = self.texts.saves(saves) if saves else None
-        now = self.clock.now()
         self.count(usage)
         record = self.record(
             node.verb,
@@ -166,10 +166,11 @@ class Bookkeeper:
         )
         self.journal.add(record)
         await self.durable(pure=pure)
-        if self.redactor.active:
-            output = decode(value)
-        self.audience.over(node, path, attempt, "succeeded", now - began, note=note)
-        return View("succeeded", output, attempt, now - began)
+        self.audience.over(node, path, attempt, "succeeded", _duration(record), note=note)
+        # What later steps see is what is kept: a resume has nothing else, so no key may stand in another order, no
+        # function have changed it since.
+        kept = output if type(output) in _SAME and not self.redactor.active else decode(value)
+        return View("succeeded", kept, attempt, _duration(record))
 
     async def fail(
         self, node: Node, path: str, attempt: int, began: float, failed: StepFailed, usage: Usage | None
@@ -239,6 +240,14 @@ class Bookkeeper:
     def _log_of(self, path: str, attempt: int) -> str | None:
         log = self.log_path(path, attempt)
         return log if log is not None and os.path.exists(log) else None
+
+
+_SAME = (str, int, bool, type(None))
+"""Types of values that are what their JSON says, and that nobody can change."""
+
+
+def _duration(record: Record) -> float:
+    return record.at - record.started if record.started is not None else 0.0
 
 
 def _usage(usage: Usage | None) -> str | None:

@@ -179,6 +179,8 @@ class Interpreter:
                 await self.host.skip(node, path)
                 skip_inside(node, scope)
                 return View("skipped", Missing(f"step '{node.id}' was skipped"))
+            if isinstance(node.step, Control):  # what happens inside may make it false
+                await self.host.once(f"{path}@when", node.verb, lambda: True)
         if node.catch and view is None:
             return await self._guarded(node, path, scope)
         return await self._attempt(node, path, scope, view)

@@ -72,3 +72,18 @@ def ask_to_wait(seconds: float) -> None:
 def refuse() -> None:
     """Fail for good."""
     raise StepError("refused", "never")
+
+
+def grow(rows: list[Any]) -> int:
+    """Change an argument, and say how long it is now."""
+    rows.append(0)
+    return len(rows)
+
+
+remembered: list[Any] = []
+
+
+def remember(item: Any) -> list[Any]:
+    """The same list each time, longer each time."""
+    remembered.append(item)
+    return remembered

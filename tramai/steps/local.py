@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from ..codec import Json
+from ..codec import Json, decode, encode
 from ..expression import Value
 from ..running import Context, Known
 from ..step import Done, Finding, Outcome, Replay, Step, StepError
@@ -61,7 +61,8 @@ class Local(Step, frozen=True, kw_only=True, rename={"with_": "with"}):
         """Evaluate, or import and call."""
         if self.call is None:
             return Done(ctx.value(self.value)) if self.value is not None else Done(None)
-        arguments = {name: ctx.value(value) for name, value in (self.with_ or {}).items()}
+        # A copy: what a function does to its arguments is nothing that other steps see.
+        arguments = decode(encode({name: ctx.value(value) for name, value in (self.with_ or {}).items()}))
         name, folder = self.call, ctx.folder
         return Done(await ctx.blocking(lambda: _call(name, folder, arguments), grace=0.0))
 
