@@ -25,7 +25,7 @@ from .redact import Redactor
 from .retrying import again_after, recorded_failure
 from .scope import View
 from .step import Done, Node, Outcome, Redo, Reject, Replay, Retry, StepError, Suspend
-from .store import Mark, Run
+from .store import Mark, Record, Run
 from .target import Target
 
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ class StoreHost(Bookkeeper):
                 if view is not None:
                     return view
         retry = node.retry or ONCE
-        if past.recent >= retry.max_attempts and past.last is not None and past.last.mark is Mark.FAILED:
-            raise recorded_failure(path, past.last)
+        if past.recent and past.last is not None and past.last.mark is Mark.FAILED:
+            self._gone_on_with(node, path, past.last, past, scope)
         used, attempt = past.recent, past.attempts
         while True:
             used, attempt = used + 1, attempt + 1
@@ -189,6 +189,16 @@ class StoreHost(Bookkeeper):
                 self.audience.retrying(node, path, attempt, again, failed.error)
                 with contextlib.suppress(LimitReached):  # the next attempt is refused, and says why
                     await self._rest(again)
+
+    def _gone_on_with(self, node: Node, path: str, last: Record, past: Past, scope: dict[str, Any]) -> None:
+        """Raise the failure that the journal has, unless another attempt follows it, as was decided before a crash."""
+        failed = recorded_failure(path, last)
+        error = StepError(str(failed.error["type"]), str(failed.error.get("message")))
+        ends = None if node.deadline is None or past.first is None else past.first + node.deadline
+        again = self._again(node.retry or ONCE, past.recent, error, failed, scope, ends)
+        if again is None:
+            failed.final = error.type == "limit" and self._over()
+            raise failed
 
     def _again(
         self,
@@ -311,6 +321,16 @@ class StoreHost(Bookkeeper):
         """Whether nothing but the end of the run comes after this step: one commit holds both."""
         workflow = self.plan.workflow
         return path == node.id and node is workflow.steps.nodes[-1] and workflow.finally_ is None
+
+    def _over(self) -> bool:
+        """Whether a limit of the run is reached."""
+        if self.is_closing:
+            return False
+        try:
+            self.meter.check(self._out_of_time())
+        except StepError:
+            return True
+        return False
 
     def _out_of_time(self) -> bool:
         return self.run_deadline is not None and time.monotonic() >= self.run_deadline

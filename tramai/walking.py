@@ -90,16 +90,27 @@ class BlockWalk:
         sent = [end for end in ended if isinstance(end, GoBack)]
         if sent:
             raise sent[0]
-        failures = [end for end in ended if isinstance(end, StepFailed)]
+        failures = sorted((end for end in ended if isinstance(end, StepFailed)), key=lambda failed: not failed.final)
         if failures and fail_fast and not collect:
             raise failures[0]
         asleep = [end for end in ended if isinstance(end, Suspended)]
         if asleep:
             instants = [end.until for end in asleep if end.until is not None]
             raise Suspended(min(instants, default=None), waiting=any(end.waiting for end in asleep))
-        if failures and not collect:
+        if failures and (not collect or failures[0].final):  # nothing collects that a limit of the run is reached
             raise failures[0]
-        return [{"error": end.error} if isinstance(end, StepFailed) else end for end in ended], len(failures)
+        results = [self._collected(job, end) for job, end in zip(jobs, ended, strict=True)]
+        return results, sum(end is None or isinstance(end, StepFailed) for end in ended)
+
+    def _collected(self, job: Job, end: Any) -> dict[str, Json]:
+        """What stands in the place of a job: its outputs, or why there are none."""
+        if isinstance(end, StepFailed):
+            return {"error": end.error}
+        if end is not None:
+            return end  # type: ignore[no-any-return]
+        what = "stopped, or not begun, because another one had failed (fail_fast)"
+        path = f"{self.path}[{spell(job.key)}]"
+        return {"error": {"type": "cancelled", "message": what, "step": self._node.id, "path": path, "attempt": 1}}
 
 
 class LoopTurn:
