@@ -67,6 +67,8 @@ def test_a_duration_may_come_from_an_input_and_is_checked_then() -> None:
         ("{until: '2027-01-01T00:00'}", "TRM343"),
         ("{until: '2027-01-01T00:00Z Europe/Berlin'}", "TRM343"),
         ("{until: '2027-01-01T00:00 Europe/Atlantis'}", "TRM343"),
+        ("{until: '0001-01-01T00:00+14:00'}", "TRM343"),
+        ("{until: '9999-12-31T23:59-14:00'}", "TRM343"),
     ],
 )
 def test_what_cannot_be_read_is_refused_before_the_run(settings: str, code: str) -> None:
@@ -86,6 +88,14 @@ def test_what_cannot_be_read_is_refused_before_the_run(settings: str, code: str)
 )
 def test_an_instant_is_exact_also_where_clocks_change(text: str, utc: str) -> None:
     assert instant(text) == datetime.fromisoformat(utc + "+00:00").timestamp()
+
+
+def test_an_instant_beyond_the_calendar_fails_the_step_and_not_tramai() -> None:
+    top = TOP + "\ninputs: {then: {type: string}}"
+    failed = ran("- id: it\n  delay: {until: '${{ inputs.then }}'}", top, given={"then": "9999-12-31T23:59-14:00"})
+    assert failed.error is not None
+    assert failed.error["type"] == "expression"
+    assert "from the year 1 to 9999" in failed.error["message"]
 
 
 def test_a_delay_may_be_begun_again() -> None:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _BY_OPERATORS = (
     "run.rerun_of", "run.arriving", "run.arrived", "run.copied", "cancel.requested", "step.resolved", "gate.decided",
-    "call.decided", "worker.refused",
+    "call.decided", "worker.refused", "definition.accepted", "children.ended", "journal.cut", "run.traced",
 )  # fmt: skip
-"""Events that are no sign of a runner."""
+"""Events that are no sign of a runner, or are written by one before it says that it begins."""
 _BEGIN = ("run.resumed", "run.entered", "run.taken")
 """Events after which a run runs: somebody goes on with it, or it has the place that it waited for."""
 
@@ -104,21 +104,30 @@ def new_id(clock: Clock) -> str:
 def ran_before(store: Store, run: Run, records: Sequence[Record]) -> float:
     """Seconds the run has been running in earlier claims: from each start to the last sign of life before the next.
 
-    Not of this run: what operators noted, and results that it took over from an earlier one.
+    Not of this run: what operators noted, and results that it took over from an earlier one. Nor is it running while
+    it stands in line for its group.
     """
     if not records:
         return 0.0
-    marks: list[tuple[float, bool]] = [(run.created, True)]
+    marks = [(run.created, _BEGINS)]
     notes = (note for note in store.notes(run.run_id) if note.type not in _BY_OPERATORS)
-    marks += [(note.at, note.type in _BEGIN) for note in notes]
-    marks += [(record.at, False) for record in records if record.at >= run.created]
-    total, start, last = 0.0, run.created, run.created
-    for at, begins in sorted(marks):
-        if begins:
+    marks += [
+        (note.at, _BEGINS if note.type in _BEGIN else _WAITS if note.type == "run.queued" else _LIVES) for note in notes
+    ]
+    marks += [(record.at, _WORKS) for record in records if record.at >= run.created]
+    total, start, last, waits = 0.0, run.created, run.created, False
+    for at, mark in sorted(marks):
+        if mark == _BEGINS or (waits and mark == _WORKS):
             total += last - start
-            start = at
-        last = at
+            start = last = at
+        elif not waits and mark != _WAITS:
+            last = at
+        waits = mark == _WAITS or (waits and mark == _LIVES)
     return total + last - start
+
+
+_LIVES, _WORKS, _BEGINS, _WAITS = range(4)
+"""What a line of the event list or a record says of a run at its instant."""
 
 
 def has_failed(run: Run) -> bool:

@@ -288,7 +288,23 @@ def test_the_time_in_line_is_no_running_time(store: Memory) -> None:
     said = (Note(at=1.0, type="run.queued"), Note(at=500.0, type="run.entered"))
     lines: tuple[Record, ...] = (record(1, at=501.0), record(2, at=503.0))
     store.commit(lease, change(FakeClock(600.0), *lines, notes=said))
-    assert ran_before(store, store.get(RUN), store.journal(RUN)) == 4.0
+    assert ran_before(store, store.get(RUN), store.journal(RUN)) == 3.0
+    # It fails, somebody goes on with it, and he has to wait in line again, twice: the first time he gives up.
+    more = [(504.0, "run.failed"), (700.0, "run.queued"), (900.0, "run.interrupted"), (950.0, "run.queued")]
+    more += [(980.0, "run.entered"), (981.0, "run.resumed"), (983.0, "run.failed")]
+    notes = tuple(Note(at=at, type=type) for at, type in more)
+    store.commit(lease, change(FakeClock(600.0), notes=notes))
+    assert ran_before(store, store.get(RUN), store.journal(RUN)) == 6.0
+
+
+def test_what_is_noted_before_a_run_goes_on_is_no_running_time(store: Memory) -> None:
+    _, lease = store.create(new_run(RUN, created=0.0), owner="a", holder=HERE, ttl=900.0, now=0.0)
+    assert lease is not None
+    early = ("definition.accepted", "children.ended", "run.traced", "journal.cut")
+    notes = [Note(at=3.0, type="run.failed"), *(Note(at=500.0, type=type) for type in early)]
+    notes += [Note(at=500.5, type="run.resumed"), Note(at=502.5, type="run.failed")]
+    store.commit(lease, change(FakeClock(600.0), record(1, at=1.0), notes=tuple(notes)))
+    assert ran_before(store, store.get(RUN), store.journal(RUN)) == 5.0
 
 
 def test_a_run_that_goes_on_with_another_rule_stays_in_its_group(store: Memory) -> None:

@@ -105,7 +105,10 @@ def instant(text: str) -> float:
         return _local(moment, zone)
     if zone:
         raise ValueError("give an offset or a zone, not both")
-    return moment.astimezone(UTC).timestamp()
+    try:
+        return moment.astimezone(UTC).timestamp()
+    except OverflowError:
+        raise ValueError("the calendar goes from the year 1 to 9999, in UTC") from None
 
 
 def _local(moment: datetime, zone: str) -> float:
