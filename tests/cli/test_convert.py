@@ -78,3 +78,14 @@ def test_a_comment_without_a_place_is_named(tramai: Call) -> None:
     assert result.exit_code == 0
     if "# deep" not in result.stdout:
         assert "c.yaml:7: no place in TOML for this comment: # deep" in result.stderr
+
+
+@pytest.mark.parametrize(("output", "hint"), [("hello.yaml", "hello.toml"), ("sub/x.YML", "sub/x.toml")])
+def test_a_name_that_says_the_other_format_is_2_and_nothing_is_overwritten(
+    tramai: Call, output: str, hint: str
+) -> None:
+    write("hello.yaml", HELLO)
+    result = tramai("convert", "hello.yaml", "--to", "toml", "-o", output)
+    assert (result.exit_code, f"name it {hint}" in result.stderr) == (2, True)
+    assert Path("hello.yaml").read_text(encoding="utf-8") == HELLO
+    assert tramai("convert", "hello.yaml", "--to", "toml", "-o", "any.thing").exit_code == 0

@@ -180,3 +180,16 @@ def test_a_priority_that_no_store_can_hold_is_bad_input(tramai: Call, priority: 
     result = tramai("run", "hello.yaml", "--detach", "--priority", priority)
     assert (result.exit_code, "--priority" in result.stderr) == (2, True)
     assert not Path(".tramai").exists()
+
+
+@pytest.mark.parametrize("store", ["sqlite:runs.db?retentoin=30d", "file:runs?x=1", "sqlite:a.db?retention=1d&y=2"])
+def test_a_parameter_of_a_store_that_nothing_knows_makes_no_file_of_that_name(tramai: Call, store: str) -> None:
+    write("hello.yaml", HELLO)
+    result = tramai("run", "hello.yaml", "--store", store)
+    assert (result.exit_code, "a parameter that nothing knows" in result.stderr) == (3, True)
+    assert sorted(os.listdir()) == ["hello.yaml"]
+
+
+def test_the_word_of_another_cron_is_answered_as_an_expression(tramai: Call) -> None:
+    result = tramai("schedule", "preview", "@daily")
+    assert (result.exit_code, "0 0 * * *" in result.stderr) == (2, True)

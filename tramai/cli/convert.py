@@ -31,6 +31,8 @@ def command(session: Session, file: str, to: str, output: str | None) -> int:
     session.sources[source.file] = source.text
     if source.format == to:
         raise UsageError(what=f"{file} is {to.upper()} already", hint="tramai fmt puts a file into canonical form")
+    if output is not None:
+        _refuse_name(output, to)
     try:
         made = formatting.convert_document(source, to)
     except formatting.Unwritable as error:
@@ -58,3 +60,12 @@ def command(session: Session, file: str, to: str, output: str | None) -> int:
             f"warning: {safe(file)}:{one.line}: no place in {to.upper()} for this comment: {safe(one.text)}"
         )
     return 0
+
+
+def _refuse_name(output: str, to: str) -> None:
+    """The name of a file says its format: one that says the other could not be read again, even as the source."""
+    stem, dot, ending = output.rpartition(".")
+    said = {"yaml": "yaml", "yml": "yaml", "toml": "toml"}.get(ending.lower()) if dot else None
+    if said not in (None, to):
+        what = f"--output: {output} is read as {str(said).upper()}, and would hold {to.upper()}"
+        raise UsageError(what=what, hint=f"name it {stem}.{to}")

@@ -263,7 +263,7 @@ def _schedules(session: Session, what: str, zone: str | None) -> Sequence[Schedu
     from ..errors import UsageError
     from ..schedule import Schedule
 
-    if len(what.split()) < 2 or os.path.exists(what):
+    if (len(what.split()) < 2 and not what.startswith("@")) or os.path.exists(what):
         if zone is not None:
             raise UsageError(what="a file says the zone of each of its schedules", hint="leave --tz out")
         from . import _load

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any, cast
 
@@ -67,9 +68,20 @@ def _kind(url: str) -> tuple[Any, str, str | None]:
     try:
         if not colon:
             raise KeyError(scheme)
-        return kinds.find("stores", _SCHEMES.get(scheme, scheme)), where, rule
+        found = kinds.find("stores", _SCHEMES.get(scheme, scheme)), where, rule
+        if "?" in where and scheme not in _SCHEMES:
+            _refuse_parameters(where)
+        return found
     except KeyError:
         return _elsewhere(url), where, rule
+
+
+def _refuse_parameters(where: str) -> None:
+    """ConfigurationError for what would be taken for a part of a path, unless there is one: `?retentoin=30d`."""
+    found = re.search(r"\?(\w+)=", where)
+    if found is not None and not os.path.lexists(where):
+        what = f"the URL of the store has a parameter that nothing knows: {found[1]}"
+        raise ConfigurationError(what=what, hint="after a path there can be ?retention=DURATION")
 
 
 def _elsewhere(url: str) -> Any:
