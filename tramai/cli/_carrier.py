@@ -113,7 +113,8 @@ class Carrier:
 
     def _beside(self, order: Order) -> None:
         token = order.lease.token
-        self._ended.append(self._carried(order, self._stops[token], Interrupt()))
+        report = self._carried(order, self._stops[token], Interrupt())
+        self._ended.append(report)  # looked up now: while it was carried, others were told of
         self._stops.pop(token).close()
 
     def _stop_all(self) -> None:
