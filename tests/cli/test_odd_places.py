@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -193,3 +195,18 @@ def test_a_parameter_of_a_store_that_nothing_knows_makes_no_file_of_that_name(tr
 def test_the_word_of_another_cron_is_answered_as_an_expression(tramai: Call) -> None:
     result = tramai("schedule", "preview", "@daily")
     assert (result.exit_code, "0 0 * * *" in result.stderr) == (2, True)
+
+
+def test_a_full_disk_is_said_to_be_full_by_those_who_look_too(tramai: Call) -> None:
+    tramai("run", write("hello.yaml", HELLO))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        told = [tramai(*words) for words in (("list",), ("show", "@last"), ("run", "hello.yaml"))]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    assert [result.exit_code for result in told] == [7, 7, 7]
+    assert all("no space is left" in result.stderr for result in told)
+    assert tramai("show", "@last").exit_code == 0

@@ -33,6 +33,8 @@ _FAILURES: dict[int, tuple[str, str | None]] = {
     sqlite3.SQLITE_IOERR: ("the disk failed to read or write", None),
     sqlite3.SQLITE_NOTADB: ("the file is not a tramai database", "it is left as it is"),
 }
+_NO_SPACE = getattr(sqlite3, "SQLITE_IOERR_SHMSIZE", 4874)
+"""On a full disk not even the index of the log beside the file can be made, without which nobody can read."""
 
 
 # The driver cannot even decode the message that quotes a damaged schema.
@@ -162,7 +164,9 @@ def public(error: Failure, run_id: str | None = None) -> TramaiError:
         of = f"run {run_id}: " if run_id is not None else ""
         return CheckpointCorrupt(what=f"{of}the database file is damaged", run_id=run_id)
     name = getattr(error, "sqlite_errorname", type(error).__name__)
-    what, hint = _FAILURES.get(_code(error), (f"the database failed ({name})", None))
+    full = getattr(error, "sqlite_errorcode", None) == _NO_SPACE
+    code = sqlite3.SQLITE_FULL if full else _code(error)
+    what, hint = _FAILURES.get(code, (f"the database failed ({name})", None))
     return StoreUnavailable(what=what, hint=hint)
 
 
