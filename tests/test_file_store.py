@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -11,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from tramai.errors import ConfigurationError, LeaseHeld, NotFound, StoreTooNew, 
 from tramai.portable import Bundle
 from tramai.store import Group, Lease, Mark, Note, Status, Store
 from tramai.stores import _files, _folder_store, open_store
+from tramai.stores._files import Folder
 from tramai.stores._segments import is_segment, segment, text_of
 from tramai.stores.file import File
 from tramai.testing._store_given import HERE, begin, change, claim, definition, done, expire, new_run, record
@@ -294,6 +297,53 @@ def test_a_large_value_whose_commit_was_refused_is_let_go(folder: Path, clock: F
     assert store.journal("r1")[0].value == kept
     assert store.tidy() == 0
     store.close()
+
+
+def test_a_definition_that_a_run_is_about_to_go_on_with_is_not_tidied_away(
+    folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = File(str(folder)), File(str(folder))
+    lease = begin(store, clock)
+    writing, tidied = store._writing, []
+
+    def tidying(run_id: str) -> Any:
+        with monkeypatch.context() as patch, contextlib.suppress(StoreUnavailable):  # busy: it waits for its turn
+            patch.setattr(_files, "PATIENCE", 0.05)
+            tidied.append(other.tidy())
+        return writing(run_id)
+
+    monkeypatch.setattr(store, "_writing", tidying)
+    store.commit(lease, change(clock, done(1), definition=definition("d2")))
+    assert store.get("r1").digest == "d2"
+    assert store.definition("d2").digest == "d2"
+    assert tidied in ([], [0])
+    for one in (store, other):
+        one.close()
+
+
+def test_who_makes_a_run_does_not_wait_for_somebody_who_tidies_many(
+    folder: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = File(str(folder)), File(str(folder))
+    for run_id in ("r1", "r2"):
+        lease = begin(store, clock, run_id, definition=definition(f"of {run_id}"))
+        store.commit(lease, change(clock, done(1, value='"' + "x" * 100_000 + '"'), status=Status.COMPLETED))
+        store.bury(run_id, Note(at=1.0, type="run.removed"), revision=2, status=Status.REMOVED, now=clock.now())
+    glance, made = store._glance, []
+    monkeypatch.setattr(_files, "PATIENCE", 0.05)
+
+    def making(inside: Folder, name: str) -> Any:
+        if not made:
+            made.append(begin(other, clock, "r3", definition=definition("of r1")))
+        return glance(inside, name)
+
+    monkeypatch.setattr(store, "_glance", making)
+    assert store.tidy() > 0
+    assert store.definition("of r1").digest == "of r1"  # it was let go of by all, and is kept again
+    with pytest.raises(NotFound):
+        store.definition("of r2")
+    for one in (store, other):
+        one.close()
 
 
 def test_many_runs_at_a_time_do_not_use_up_the_handles(

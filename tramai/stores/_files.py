@@ -41,6 +41,10 @@ _FAILURES: dict[int, tuple[str, str | None]] = {
 }
 
 
+Stamp = tuple[int, int, int]
+"""What tells one version of a file from the next: every write makes a new file."""
+
+
 class FlushFailed(OSError):
     """The disk did not take what was written: nobody knows what it holds now."""
 
@@ -140,6 +144,10 @@ class Folder:
     def move(self, name: str, into: Folder, new_name: str) -> None:
         """Move an entry to another folder, which then wants a `flush`."""
         os.rename(name, new_name, src_dir_fd=self._handle, dst_dir_fd=into._handle)
+
+    def touch(self, name: str) -> None:
+        """Give a file the time of this moment."""
+        os.utime(name, dir_fd=self._handle, follow_symlinks=False)
 
     def remove(self, name: str) -> int:
         """Remove a file; the bytes it had."""
@@ -287,6 +295,11 @@ def flush(handle: int, *, data_only: bool = False) -> None:
         (os.fdatasync if data_only else os.fsync)(handle)
     except OSError as error:
         raise FlushFailed(error.errno, "flush failed") from None
+
+
+def stamp(found: os.stat_result) -> Stamp:
+    """The stamp of a file."""
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def make_folders(path: str) -> None:

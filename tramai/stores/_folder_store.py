@@ -68,7 +68,7 @@ class FolderStore(Whole):
         raise NotImplementedError
 
     def _define(self, definition: Definition) -> Definition:
-        """Before a run goes on with another definition: the one to keep with it, likewise."""
+        """In a turn, before a run goes on with another definition: the one to keep with it, likewise."""
         raise NotImplementedError
 
     # The store.
@@ -129,16 +129,14 @@ class FolderStore(Whole):
 
     def commit(self, lease: Lease, change: Change) -> int:
         """Apply a change under the lease; see `Store.commit`."""
-        new = self._defined(change)
-        with self._leased(lease) as kept:
+        with self._defined(change) as new, self._leased(lease) as kept:
             if not rules.current(kept.run.lease, lease, change.now):
                 raise LeaseLost
             return self._apply(kept, rules.changed(kept.run, change), change, new)
 
     def amend(self, run_id: str, *, revision: int, change: Change) -> int:
         """Apply an operator's change; see `Store.amend`."""
-        new = self._defined(change)
-        with self._writing(run_id) as kept:
+        with self._defined(change) as new, self._writing(run_id) as kept:
             return self._apply(kept, rules.amended(kept.run, revision=revision, change=change), change, new)
 
     def request_cancel(self, run_id: str, note: Note, *, now: float) -> Run:
@@ -229,12 +227,14 @@ class FolderStore(Whole):
                 raise LeaseLost from None
             yield kept
 
-    def _defined(self, change: Change) -> Definition | None:
-        """The definition of a change, kept already: who makes runs never waits for who writes to one."""
+    @contextmanager
+    def _defined(self, change: Change) -> Iterator[Definition | None]:
+        """The definition of a change, kept already; nobody tidies it away before the run says that it is its own."""
         if change.definition is None:
-            return None
-        with self._guarded(write=True):
-            return self._define(change.definition)
+            yield None
+            return
+        with self._guarded(write=True), self._place.turn():
+            yield self._define(change.definition)
 
     def _apply(self, kept: Kept, after: Run, change: Change, new: Definition | None = None) -> int:
         """Check everything first, then write."""
@@ -294,7 +294,8 @@ class FolderStore(Whole):
     def _glances_of(self, run: Run, listed: tuple[str, ...] | None) -> Iterator[Run]:
         """The headers of those listed, of every other run where no list can be read; none that cannot be read."""
         if listed is None:
-            yield from (other for _, other in self._glances() if other is not None and other.run_id != run.run_id)
+            every = (one.run for _, one in self._glances() if one is not None)
+            yield from (other for other in every if other.run_id != run.run_id)
             return
         for run_id in listed:
             with contextlib.suppress(NotFound, CheckpointCorrupt):

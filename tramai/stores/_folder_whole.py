@@ -5,21 +5,32 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from ..errors import CheckpointCorrupt, NotFound, StoreTooNew
 from ..store import Definition, Note, Run, Status
-from ._files import Folder
+from ._files import Folder, Stamp
 from ._folder_pages import Pages
 from ._folder_place import peek
 from ._folder_run import Content, Kept
 
 if TYPE_CHECKING:
     from ..portable import Bundle, Info
+
+
+_Name = tuple[str | None, str]
+
+
+class _Glance(msgspec.Struct, frozen=True):
+    """The header of a run, and whether something in it may be loose."""
+
+    run: Run
+    loose: bool
 
 
 class Whole(Pages):
@@ -40,8 +51,12 @@ class Whole(Pages):
     def _announce(self, run: Run, definition: Definition | None) -> Definition | None:
         raise NotImplementedError
 
-    def _tidy(self, used: set[str]) -> int:
-        """Let go of definitions that are not among these digests; the bytes that frees."""
+    def _candidates(self) -> dict[str, Stamp]:
+        """The definitions that are kept apart from runs, by the names of their files."""
+        return {}
+
+    def _tidy(self, candidates: dict[str, Stamp], used: set[str]) -> int:
+        """In a turn, let go of those that are as they were and not among these digests; the bytes that frees."""
         return 0
 
     def adopt(self, bundle: Bundle) -> Run:
@@ -77,21 +92,28 @@ class Whole(Pages):
             return run
 
     def tidy(self) -> int:
-        """Remove definitions and long texts that no run refers to; nothing while there is a run that cannot be read."""
-        with self._guarded(write=True), self._place.turn():
-            found = list(self._glances())
-            runs = [run for _, run in found if run is not None]
-            if len(runs) < len(found):
+        """Remove definitions and long texts that no run refers to; nothing while there is a run that cannot be read.
+
+        Nobody has to wait for it who makes a run: in a turn only those runs are looked at that were made meanwhile.
+        """
+        with self._guarded(write=True):
+            candidates = self._candidates()
+            found = dict(self._glances())
+            if None in found.values():
                 return 0
-            freed = sum(self._tidy_run(run.run_id) for loose, run in found if loose and run is not None)
-            return freed + self._tidy({run.digest for run in runs if not run.status.tombstone})
+            freed = sum(self._tidy_run(one.run.run_id) for one in found.values() if one is not None and one.loose)
+            with self._place.turn():
+                found |= dict(self._glances(known=found))
+                runs = [None if one is None else one.run for one in found.values()]
+                used = {run.digest for run in runs if run is not None and not run.status.tombstone}
+                return freed if None in runs else freed + self._tidy(candidates, used)
 
     def info(self) -> Info:
         """How the folder is."""
         from ..portable import Info
 
         with self._guarded():
-            runs = Counter(run.status.value for _, run in self._glances() if run is not None)
+            runs = Counter(one.run.status.value for _, one in self._glances() if one is not None)
             place = self._place
             return Info(
                 kind=self.KIND.name,
@@ -133,16 +155,18 @@ class Whole(Pages):
         with folder, self._reading(folder, run_id) as reading:
             return reading.run()
 
-    def _glances(self) -> Iterator[tuple[bool, Run | None]]:
-        """The header of every run, and whether something in it may be loose; None for a bad one."""
+    def _glances(self, known: Collection[_Name] = ()) -> Iterator[tuple[_Name, _Glance | None]]:
+        """The header of every run but those known, by the name of its folder; None for a bad one."""
         for group, name in self._place.each():
+            if (group, name) in known:
+                continue
             try:
                 with self._place.child(group, name) as folder:
                     run = self._glance(folder, name)
-                    yield self._loose(folder, run), run
+                    yield (group, name), _Glance(run, self._loose(folder, run))
             except (CheckpointCorrupt, StoreTooNew, OSError):
                 if self._is_run(group, name):
-                    yield False, None
+                    yield (group, name), None
 
 
 def _size(path: str) -> int:

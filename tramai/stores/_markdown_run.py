@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ..errors import CheckpointCorrupt
 from ..store import Definition, Mark, Note, Record, Run
-from ._files import Folder
+from ._files import Folder, Stamp, stamp
 from ._folder_run import Content, Kept, Reading
 from ._markdown_text import (
     Damaged,
@@ -33,9 +33,6 @@ _ENOUGH = 16 * 1024
 """Bytes that hold the front matter of nearly every checkpoint."""
 
 _T = TypeVar("_T")
-
-Stamp = tuple[int, int, int]
-"""What tells one version of a file from the next: every write makes a new file."""
 
 
 class _TooShort(Exception):
@@ -202,11 +199,6 @@ def unreadable(folder: Folder, run_id: str) -> CheckpointCorrupt:
         return _damaged(_load(folder, run_id, _ENOUGH)[0], run_id)
     except CheckpointCorrupt as missing:
         return missing
-
-
-def stamp(found: os.stat_result) -> Stamp:
-    """The stamp of a file."""
-    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _load(folder: Folder, run_id: str, limit: int = -1) -> tuple[bytes, os.stat_result]:

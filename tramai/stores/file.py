@@ -18,7 +18,7 @@ from ._file_blobs import BLOBS
 from ._file_journal import Entry, corrupt
 from ._file_read import JOURNAL, Read, birth, claimed_id
 from ._file_run import Journal
-from ._files import Folder
+from ._files import Folder, Stamp, stamp
 from ._folder_place import Kind
 from ._folder_run import Content, Kept, Reading
 from ._folder_store import FolderStore
@@ -129,18 +129,23 @@ class File(FolderStore):
         return definition
 
     def _define(self, definition: Definition) -> Definition:
-        with self._place.turn():
-            self._keep_definition(definition)
+        self._keep_definition(definition)
         return definition
 
     def _loose(self, folder: Folder, run: Run) -> bool:
         return folder.stat(BLOBS) is not None
 
-    def _tidy(self, used: set[str]) -> int:
-        kept = set(map(segment, used))
+    def _candidates(self) -> dict[str, Stamp]:
         with self._place.folder.child(_DEFINITIONS) as folder:
-            unused = [name for name in folder.names() if name not in kept]
-            return sum(map(folder.remove, unused))
+            found = {name: folder.stat(name) for name in folder.names()}
+        return {name: stamp(there) for name, there in found.items() if there is not None}
+
+    def _tidy(self, candidates: dict[str, Stamp], used: set[str]) -> int:
+        kept = set(map(segment, used))
+        unused = {name: seen for name, seen in self._candidates().items() if name not in kept}
+        with self._place.folder.child(_DEFINITIONS) as folder:
+            # What was kept again meanwhile has another time, and belongs to somebody.
+            return sum(folder.remove(name) for name, seen in unused.items() if candidates.get(name) == seen)
 
     def verify(self) -> tuple[str, ...]:
         """What is wrong with the folder itself, beside its runs: definitions and start keys that cannot be read."""
@@ -160,6 +165,7 @@ class File(FolderStore):
             if found is None:
                 folder.replace(name, seal(text_of(definition))[0])
             else:
+                folder.touch(name)  # whoever tidies just now lets it be
                 folder.flush()  # its maker may have been killed before that
 
 

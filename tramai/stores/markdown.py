@@ -14,11 +14,11 @@ from ..errors import CheckpointCorrupt, NotFound, StoreTooNew
 from ..store import Definition, Run
 from . import _folder_groups as groups
 from . import _folder_keys as keys
-from ._files import Folder
+from ._files import Folder, Stamp, stamp
 from ._folder_place import Kind
 from ._folder_run import Content, Kept, Reading
 from ._folder_store import FolderStore
-from ._markdown_run import CHECKPOINT, Checkpoint, Read, Stamp, birth, front, refuse_if_started, stamp, unreadable
+from ._markdown_run import CHECKPOINT, Checkpoint, Read, birth, front, refuse_if_started, unreadable
 from ._markdown_text import Front
 from ._segments import segment
 from ._segments import text_of as id_of
