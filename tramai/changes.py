@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .errors import DefinitionChanged
+from .paths import step_id
 from .plan import Plan
+from .step import Control
 from .store import Mark, Record, Run
 
 if TYPE_CHECKING:
@@ -37,8 +39,11 @@ def judge(
     ran = tuple(difference for difference in changed if _touches(difference, begun))
     order = [node.id for node in new.workflow.steps.walk()]
     last = max((place for place, id in enumerate(order) if id in begun), default=-1)
+    over = _inside_ended(records, old, new)
     blocking = tuple(
-        difference for difference in changed if difference in ran or _rewrites(difference, order[: last + 1])
+        difference
+        for difference in changed
+        if difference in ran or difference.step in over or _rewrites(difference, order[: last + 1])
     )
     if accept and not blocking:
         return
@@ -59,6 +64,14 @@ def begun_ids(records: Iterable[Record]) -> frozenset[str]:
     """The ids of steps that have begun, containers included; not those of `finally`, which begins anew each time."""
     begun = (record for record in records if record.mark is not Mark.SKIPPED and not record.path.startswith("@finally"))
     return frozenset(id for record in begun for id in path_ids(record.path))
+
+
+def _inside_ended(records: Iterable[Record], old: Plan, new: Plan) -> frozenset[str]:
+    """The ids of steps in the blocks of containers that have ended: nothing comes to them any more."""
+    ended = {step_id(record.path) for record in records if record.mark is Mark.COMPLETED}
+    steps = [plan.nodes[id].step for plan in (old, new) for id in ended if id in plan.nodes]
+    blocks = [block for step in steps if isinstance(step, Control) for _, _, block in step.blocks()]
+    return frozenset(node.id for block in blocks for node in block.walk())
 
 
 def path_ids(path: str) -> tuple[str, ...]:

@@ -33,9 +33,31 @@ def finish(
         old = scope["state"].get(name)
         if spec.schema is None:
             agree(name, spec.reduce, old, value)
-        else:
+        elif not _grows(name, spec, old, value):
             meet(reduced(name, spec.reduce, old, value), spec.schema, f"state.{name}")
     return output, saves
+
+
+_OF_ITEMS = frozenset(("type", "items", "title", "description", "default", "examples", "$comment"))
+_OF_KEYS = (_OF_ITEMS - {"items"}) | {"properties", "patternProperties", "additionalProperties", "required"}
+"""Keywords that say something of each item, or of each key, by itself; and that none may be missing."""
+
+
+def _grows(name: str, spec: StateSpec, old: Any, new: Json) -> bool:
+    """Whether something is added to what met the schema when it was saved, and meets it too.
+
+    Then nothing but that is looked at: else ten thousand items cost fifty million looks.
+    """
+    schema, known = spec.schema or {}, {"append": _OF_ITEMS, "merge": _OF_KEYS}.get(spec.reduce or "", frozenset())
+    if not schema.keys() <= known or not isinstance(spec.initial, list | dict):
+        return False
+    agree(name, spec.reduce, old, new)
+    if len(old) <= len(spec.initial):
+        return False  # nothing was added yet: what it began with is looked at once
+    from .schema import schema_problems
+
+    part = {key: value for key, value in schema.items() if key != "required"}
+    return not schema_problems([new] if spec.reduce == "append" else new, part)
 
 
 def meet(value: Json, schema: dict[str, Any], what: str) -> None:

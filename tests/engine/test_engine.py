@@ -449,6 +449,25 @@ def test_a_step_added_behind_everything_that_ran_may_be_accepted(store: Memory) 
     assert "definition.accepted" in [note.type for note in store.notes(RUN)]
 
 
+@pytest.mark.parametrize("items", [[1, 2], []])
+def test_a_step_added_inside_a_container_that_has_ended_cannot_be_accepted(store: Memory, items: list[int]) -> None:
+    """Nothing would ever come to it."""
+
+    def steps(*more: dict[str, Any]) -> list[dict[str, Any]]:
+        each = {"id": "each", "foreach": {"items": items, "do": [{"id": "one", "local": "1"}, *more]}}
+        return [each, {"id": "rest", "delay": "1h"}]
+
+    interrupt = Interrupt()
+    observers = [lambda event: interrupt.set("signal") if getattr(event, "status", "") == "succeeded" else None]
+    assert run(store, make(steps()), observers=observers, options={"interrupt": interrupt}).status == "interrupted"
+    changed = make(steps({"id": "two", "local": "2"}))
+    if items:  # it was stopped in the middle: the container goes on
+        assert engine.resume(RUN, store=store, options=engine.Options(wait=0.0)).status == "sleeping"
+    with pytest.raises(DefinitionChanged) as caught:
+        engine.resume(RUN, store=store, plan=changed, accept_changes=True)
+    assert [difference.step for difference in caught.value.details["blocking"]] == ["two"]  # type: ignore[attr-defined]
+
+
 def test_a_missing_secret_is_refused_before_anything_is_written(store: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAMAI_TEST_SECRET", raising=False)
     made = make([{"id": "a", "local": "1"}], secrets={"TOKEN": {"env": "TRAMAI_TEST_SECRET"}})
