@@ -147,6 +147,15 @@ def _finish(source: Store, target: Store, run: Run, *, by: str, clock: Clock) ->
     return there
 
 
+def finished(source: Store, target: Store, run: Run, *, by: str = "", clock: Clock) -> bool:
+    """Open a run that its source has closed, if a move to this target did not come to its end; whether it was one."""
+    try:
+        on_its_way = run.status is Status.MOVED and target.get(run.run_id).status is Status.ARRIVING
+        return on_its_way and not _finish(source, target, run, by=by, clock=clock).status.tombstone
+    except (NotFound, NotInThatState):
+        return False
+
+
 def _open(target: Store, run_id: str, *, by: str, clock: Clock) -> Run:
     """Let an arrived run go on from here."""
     run = target.get(run_id)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tests.cli.conftest import FAILS, HELLO, SLEEPS, document, write
 from tests.cli.test_exit_codes import owned_run
+from tramai.errors import StoreUnavailable
 from tramai.store import Holder
 from tramai.stores import open_store
 
@@ -422,6 +423,25 @@ def test_a_move_that_was_cut_off_is_finished_by_resume(
     assert tramai("resume", sleeps).exit_code == 5
     assert tramai("resume", sleeps, "--store", "sqlite:b.db").exit_code == 11
     assert statuses(tramai, "--store", "sqlite:b.db") == {sleeps: "sleeping"}
+
+
+def test_all_again_finishes_a_move_that_was_killed_before_its_last_write(
+    tramai: Call, three: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sleeps = three[2]
+
+    def killed(*_: object, **__: object) -> Any:
+        raise StoreUnavailable(what="killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tramai.moving._open", killed)
+        assert tramai("store", "move", "--all", "--to", "sqlite:b.db").exit_code == 7
+    assert statuses(tramai, "--store", "sqlite:b.db")[sleeps] == "arriving"
+    again = document(tramai("store", "move", "--all", "--to", "sqlite:b.db", "--json"))
+    assert {run["run_id"]: run["outcome"] for run in again["runs"]}[sleeps] == "moved"
+    assert statuses(tramai, "--store", "sqlite:b.db")[sleeps] == "sleeping"
+    once_more = document(tramai("store", "move", "--all", "--to", "sqlite:b.db", "--json"))
+    assert {run["run_id"]: run["outcome"] for run in once_more["runs"]}[sleeps] == "there"
 
 
 def test_a_tombstone_comes_along_with_all(tramai: Call, three: tuple[str, ...]) -> None:

@@ -84,7 +84,10 @@ def move(session: Session, runs: tuple[str, ...], everything: bool, to: str) -> 
     from ._who import me
 
     def carry(source: Store, target: Store, run_id: str) -> str:
-        if everything and source.get(run_id).status.tombstone:
+        run = source.get(run_id)
+        if everything and run.status.tombstone:
+            if moving.finished(source, target, run, by=me(), clock=SystemClock()):
+                return "moved"
             return "copied" if moving.copy(source, target, run_id, by=me(), clock=SystemClock()) else "there"
         moving.move(source, target, run_id, by=me(), clock=SystemClock())
         return "moved"
