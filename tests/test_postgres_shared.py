@@ -217,7 +217,7 @@ def test_every_guard_of_a_shared_commit_refuses_one_and_none_of_its_neighbours(s
         store.recall(one)
         writes.append(store._ready(one.lease, change(FakeClock(), step(1)), {})[1])
     for number, values in enumerate(wrong):
-        writes[2 * number] = replace(writes[2 * number], values=writes[2 * number].values | values)
+        writes[2 * number] = replace(writes[2 * number], given=writes[2 * number].given | values)
     last = writes[-2]
     schema = store.url.rpartition("=")[2]
     database.admin.execute(f'UPDATE "{schema}".tramai_lease SET expires = 1 WHERE run = %s', (last.head.key,))

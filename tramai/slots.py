@@ -51,7 +51,11 @@ class Slot(Protocol):
         ...
 
     def give(self, taken: Taken, sent: float) -> None:
-        """Carry this run out."""
+        """Carry this run out; it hears of it by the next `flush`."""
+        ...
+
+    def flush(self) -> None:
+        """Let it hear of what it was given."""
         ...
 
     def read(self) -> Sequence[Report]:

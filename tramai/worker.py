@@ -218,6 +218,8 @@ class Worker:
                 self._tell("worker.dead", {"run_id": one.run_id, "claims": one.run.claims_without_progress})
             else:
                 self._shun(one.run_id, "CheckpointCorrupt", one.fault)
+        if len(place.runs) > before:
+            place.slot.flush()
         return len(place.runs) - before
 
     def _give(self, place: Place, taken: Taken, sent: float) -> None:

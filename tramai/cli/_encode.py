@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from . import _documents
 
 EVENTS = "tramai.events/1"
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 
 def dump(document: Any) -> str:
     """A document as one line of ASCII JSON: safe in every encoding, terminal and log."""
-    return harmless(json.dumps(msgspec.to_builtins(document), allow_nan=False, separators=(",", ":")))
+    return harmless(_encode(msgspec.to_builtins(document)))
 
 
 def event_line(seen: Event, seq: int) -> str:

@@ -38,7 +38,8 @@ class Process:
         self._unsent = bytearray()
         self._over = False
         self._asked = False
-        self._send(setup)
+        self._add(setup)
+        self.flush()
 
     def fileno(self) -> int:
         """Readable when it has reported something, or has ended."""
@@ -49,15 +50,26 @@ class Process:
         self._asked = False
         assert taken.run is not None
         assert taken.lease is not None
-        self._send(Order(taken.run, taken.lease, sent, taken.memo))
+        self._add(Order(taken.run, taken.lease, sent, taken.memo))
+
+    def flush(self) -> None:
+        """Send as much as it takes in: one that was stopped by somebody stops neither its worker nor others."""
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self._inward, self._unsent)]
+        except BlockingIOError:
+            pass  # the rest when it is looked at again
+        except BrokenPipeError:
+            self._unsent.clear()  # it has ended, and will be found so
 
     def withdraw(self) -> None:
         """Have it return what it has not begun."""
-        self._send(Withdraw())
+        self._add(Withdraw())
+        self.flush()
 
     def read(self) -> Sequence[Report]:
         """What it has reported."""
-        self._flush()
+        self.flush()
         try:
             data = os.read(self._outward, 1 << 16)
         except BlockingIOError:
@@ -91,19 +103,8 @@ class Process:
             self._process.kill()
             self._process.wait()
 
-    def _send(self, message: Setup | Order | Withdraw) -> None:
+    def _add(self, message: Setup | Order | Withdraw) -> None:
         self._unsent += msgspec.json.encode(message) + b"\n"
-        self._flush()
-
-    def _flush(self) -> None:
-        """Send as much as it takes in: one that was stopped by somebody stops neither its worker nor others."""
-        try:
-            while self._unsent:
-                del self._unsent[: os.write(self._inward, self._unsent)]
-        except BlockingIOError:
-            pass  # the rest when it is looked at again
-        except BrokenPipeError:
-            self._unsent.clear()  # it has ended, and will be found so
 
 
 def _spelled(status: int) -> str:

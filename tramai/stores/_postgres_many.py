@@ -67,7 +67,7 @@ COMMIT = f"""WITH d AS MATERIALIZED (SELECT * FROM {_given("writes", _COMMITS)})
 
 def claims(writes: Sequence[Write]) -> dict[str, str]:
     """The values of CLAIM."""
-    return {"writes": text_of([{name: write.values[name] for name in _CLAIMS} for write in writes])}
+    return {"writes": text_of([{name: write.given[name] for name in _CLAIMS} for write in writes])}
 
 
 def shareable(write: Write) -> bool:
@@ -79,7 +79,7 @@ def commits(writes: Sequence[Write]) -> dict[str, str]:
     """The values of COMMIT."""
     headers, records, notes = [], [], []
     for write in writes:
-        header = {name: write.values.get(name) for name in _COMMITS}
+        header = {name: write.given.get(name) for name in _COMMITS}
         headers.append({**header, "ends": write.parts[0] == "end", "changes": "run" in write.parts})
         more, noted = write.tail.listed(run=write.head.key)
         records += more

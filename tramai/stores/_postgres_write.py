@@ -40,11 +40,19 @@ class Write(msgspec.Struct, frozen=True):
     """One statement: its kind and parts, its values, and what the run is like after it."""
 
     parts: tuple[str, ...]
-    values: dict[str, Any]
+    given: dict[str, Any]
+    """The values, but for the rows of the tail."""
     run: Run
     """The header afterwards, its long texts apart."""
     head: rows.Head
     tail: Tail
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values, as a statement of its own takes them; one that takes several makes a text of all tails."""
+        records, notes = self.tail.listed()
+        more = {"records": text_of(records)} if records else {}
+        return self.given | more | ({"notes": text_of(notes)} if notes else {})
 
     @property
     def revision(self) -> int:
@@ -100,7 +108,7 @@ class Write(msgspec.Struct, frozen=True):
 
     def entering(self, listed: dict[str, Any]) -> Write:
         """The same write, done only together with this change of a group's list."""
-        return Write(("enter", *self.parts[1:]), self.values | listed, self.run, self.head, self.tail)
+        return Write(("enter", *self.parts[1:]), self.given | listed, self.run, self.head, self.tail)
 
 
 def landed(db: Db, sql: Sql, sent: Write, now: rows.Head) -> bool:
@@ -132,10 +140,7 @@ def _tail(
         tuple(columns.record_row(key, record, keep) for record in change.records),
         tuple(columns.note_row(key, note, seq, keep) for seq, note in enumerate(change.notes, last_note + 1)),
     )
-    for name, listed in zip(("records", "notes"), tail.listed(), strict=True):
-        if listed:
-            values[name] = text_of(listed)
-            parts.append(name)
+    parts += [name for name, rows in (("records", tail.records), ("notes", tail.notes)) if rows]
     if change.definition is not None:
         values |= columns.definition_values(change.definition)
         parts.append("definition")
