@@ -68,8 +68,9 @@ def _kind(url: str) -> tuple[Any, str, str | None]:
     try:
         if not colon:
             raise KeyError(scheme)
-        found = kinds.find("stores", _SCHEMES.get(scheme, scheme)), where, rule
-        if "?" in where and scheme not in _SCHEMES:
+        kind = _SCHEMES.get(scheme, scheme)
+        found = kinds.find("stores", kind), where, rule
+        if "?" in where and kind not in _SCHEMES.values():
             _refuse_parameters(where)
         return found
     except KeyError:
