@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,11 +28,11 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if folder := roomy_memory():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)
 
-_SWEEPS = re.compile(
+_SWEPT_FILES = re.compile(
     r"tests/(faults|crash)/|tests/chaos/test_(chaos|sleepers)|tests/test_(flushes|many_\w+|\w+_faults|without_proc)\.py|"
-    r"tests/test_(canary|no_process_left|scheduler_processes)\.py|tests/cli/test_(hostile_everything|worker_retries)\.py|"
-    r"_processes_|_twenty_resumes_|_random_walk_|_in_a_swarm_|_both_refuse_the_same_data"
+    r"tests/test_(canary|no_process_left|scheduler_processes)\.py|tests/cli/test_(hostile_everything|worker_retries)\.py"
 )
+_SWEPT_TESTS = re.compile(r"_processes_|_twenty_resumes_|_random_walk_|_in_a_swarm_|_both_refuse_the_same_data")
 """Kills, faults and races of processes at many points, and every verb at once: minutes of them, that few changes can
 have a bearing on."""
 
@@ -37,8 +40,42 @@ have a bearing on."""
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the sweeps, so that `pytest` leaves them out and `pytest -m sweep` runs them."""
     for item in items:
-        if _SWEEPS.search(item.nodeid):
+        if _SWEPT_FILES.search(item.nodeid) or _SWEPT_TESTS.search(item.nodeid):
             item.add_marker("sweep")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Who asks for the sweeps waits for no file that has none; those of the contract of stores are inherited."""
+    if not config.getoption("markexpr").startswith("sweep") or not collection_path.name.startswith("test_"):
+        return None
+    if collection_path.suffix != ".py" or _SWEPT_FILES.search(collection_path.as_posix()):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    return None if re.search(r"StoreContract|mark\.sweep", text) or _SWEPT_TESTS.search(text) else True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests are objects that stay to the end: they are made, and afterwards left, without a collector."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where nobody asks for another way: each worker has a block of tests, and takes of another's when it has no more.
+
+    So what the tests of a module share is made by one worker, and not by all.
+    """
+    if config.getoption("dist") != "load":
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

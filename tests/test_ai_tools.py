@@ -27,12 +27,14 @@ from tramai.steps._ai_calls import LONGEST_ARGUMENTS, LONGEST_RESULT, without_pa
 from tramai.steps.ai import Ai
 from tramai.stores import open_store
 
+from .extras import loaded, needs
 from .processes import eventually
 from .step_context import made, result_of, run
 from .test_mcp import ROOT, SERVER, Context, Remote, alive, servers_in
 
-pytest.importorskip("mcp", reason="the extra is not installed: pip install 'tramai[mcp]'")
-pytest.importorskip("httpx2", reason="mcp 2.0 or newer is not installed: pip install 'tramai[mcp]'")
+__all__ = ["loaded"]
+
+EXTRA = needs("mcp", "mcp", "httpx2")
 
 Install = Callable[..., Scripted]
 
@@ -348,7 +350,7 @@ def test_a_secret_that_a_tool_tells_goes_neither_to_the_model_nor_to_disk(script
 
 def test_a_timeout_of_the_step_leaves_no_process(script: Install, tmp_path: Path) -> None:
     script(wants(("sleep", {})))
-    result = carried(tmp_path, "timeout: 2s")
+    result = carried(tmp_path, "timeout: 1s")
     assert result.error is not None
     assert (result.status, result.error["type"]) == ("failed", "timeout")
     assert alive(result.run_id) == []
@@ -357,7 +359,7 @@ def test_a_timeout_of_the_step_leaves_no_process(script: Install, tmp_path: Path
 def test_an_interrupt_leaves_no_process_and_an_open_question(script: Install, tmp_path: Path) -> None:
     script(wants(("sleep", {})))
     stop = Interrupt()
-    timer = threading.Timer(2.0, lambda: stop.set("signal"))
+    timer = threading.Timer(1.0, lambda: stop.set("signal"))
     timer.start()
     result = carried(tmp_path, interrupt=stop)
     timer.join()

@@ -11,15 +11,15 @@ import pytest
 from tramai import engine, plan
 from tramai.stores.memory import Memory
 
+from .extras import loaded, needs
 from .model_formats import IN, OUT
 from .model_service import ModelService, led_there, server
 from .test_mcp import SERVER, alive
 from .test_model_services import MODELS
 
-__all__ = ["led_there", "server"]
+__all__ = ["led_there", "loaded", "server"]
 
-pytest.importorskip("pydantic_ai", reason="the extra `ai` is not installed")
-pytest.importorskip("httpx2", reason="mcp 2.0 or newer is not installed: pip install 'tramai[mcp]'")
+EXTRA = (*needs("ai", "pydantic_ai"), *needs("mcp", "httpx2"))
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),

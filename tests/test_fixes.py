@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -24,29 +25,30 @@ def mended(text: str, form: str = "yaml", *, warnings: bool = False) -> str:
     return fixes.mend(read(text, form), warnings=warnings).document.text
 
 
-def with_fixes() -> list[str]:
+@functools.cache
+def with_fixes() -> tuple[str, ...]:
     found = []
     for path in sorted(MISTAKES.iterdir()):
         _, problems = workflow.examine(document.parse(path.read_bytes(), file=path.name))
         if any(problem.fix for problem in problems):
             found.append(path.name)
-    return found
+    return tuple(found)
 
 
-@pytest.mark.parametrize("name", with_fixes())
-def test_a_fix_mends_its_mistake_and_makes_no_other(name: str) -> None:
-    source = document.parse((MISTAKES / name).read_bytes(), file=name)
-    _, before = workflow.examine(source)
-    result = fixes.mend(source)
-    assert result.left == workflow.examine(result.document)[1]
-    known = {(problem.code, problem.pointer) for problem in before}
-    assert [problem for problem in result.left if (problem.code, problem.pointer) not in known] == []
-    if result.done:
-        assert len(result.left) < len(before)
-    else:
-        assert result.document.text == source.text
-    again = fixes.mend(result.document)
-    assert (again.done, again.document.text) == ((), result.document.text)
+def test_a_fix_mends_its_mistake_and_makes_no_other() -> None:
+    for name in with_fixes():
+        source = document.parse((MISTAKES / name).read_bytes(), file=name)
+        _, before = workflow.examine(source)
+        result = fixes.mend(source)
+        assert result.left == workflow.examine(result.document)[1], name
+        known = {(problem.code, problem.pointer) for problem in before}
+        assert [problem for problem in result.left if (problem.code, problem.pointer) not in known] == [], name
+        if result.done:
+            assert len(result.left) < len(before), name
+        else:
+            assert result.document.text == source.text, name
+        again = fixes.mend(result.document)
+        assert (again.done, again.document.text) == ((), result.document.text), name
 
 
 def test_most_of_them_are_mended() -> None:

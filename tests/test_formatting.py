@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROO
 
 
 def shown() -> list[Any]:
-    """Every whole workflow in the documentation that has no error."""
+    """Every whole workflow in the documentation."""
     found = []
     for path in DOCS:
         for number, (form, body) in enumerate(
@@ -33,9 +34,14 @@ def shown() -> list[Any]:
         ):
             if not re.search(r"^tramai *[:=]", body, re.M):
                 continue
-            if workflow.examine(document.parse(body, file=f"x.{form}"))[0] is not None:
-                found.append(pytest.param(body, form, id=f"{path.name}:{number}"))
+            found.append(pytest.param(body, form, id=f"{path.name}:{number}"))
     return found
+
+
+@functools.cache
+def is_sound(body: str, form: str) -> bool:
+    """Whether a workflow that is shown has no error."""
+    return workflow.examine(document.parse(body, file=f"x.{form}"))[0] is not None
 
 
 def digest(text: str, form: str) -> str:
@@ -76,8 +82,13 @@ def test_the_examples_are_in_canonical_form(path: Path) -> None:
 
 @pytest.mark.parametrize(("body", "form"), shown())
 def test_every_workflow_in_the_docs_has_one(body: str, form: str) -> None:
-    if "%YAML" not in body:
+    if "%YAML" not in body and is_sound(body, form):
         formatted(body, form)
+
+
+def test_most_workflows_in_the_docs_are_sound() -> None:
+    sound = [is_sound(*one.values) for one in shown()]
+    assert sum(sound) > 200 > len(sound) - sum(sound)
 
 
 def steps(body: str) -> str:
@@ -301,7 +312,7 @@ def converted_in_place(path: Path, text: str, form: str) -> str:
 
 @pytest.mark.parametrize(("body", "form"), shown())
 def test_every_workflow_in_the_docs_goes_there_and_back(body: str, form: str) -> None:
-    if re.search(r"\bnull\b", body):
+    if re.search(r"\bnull\b", body) or not is_sound(body, form):
         return
     there = converted(body, form)
     assert digest(converted(there, "yaml" if form == "toml" else "toml"), form) == digest(body, form)

@@ -1,5 +1,6 @@
 """Whatever a file holds, reading it ends soon and says what is wrong; it never raises."""
 
+import functools
 import json
 import os
 import random
@@ -206,6 +207,7 @@ def test_random_bytes_give_problems():
             assert problems
 
 
+@functools.cache
 def bombs():
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
@@ -258,6 +260,7 @@ def test_small_texts_that_stand_for_large_data_take_little_memory(name):
     assert peak < 60 * 1024 * 1024
 
 
+@functools.cache
 def toml_bombs():
     many = 1024 * 1024 - 100
     return {

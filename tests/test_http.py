@@ -344,12 +344,9 @@ def test_a_body_that_cannot_be_inflated_fails(body: bytes, encoding: str, kind: 
     assert failure(answer(200, body, content_encoding=encoding)).type == kind
 
 
-@pytest.mark.parametrize(
-    "bomb",
-    [gzip.compress(bytes(1 << 20)) * 1024, zlib.compress(gzip.compress(b"")) and gzip.compress(bytes(200 << 20))],
-    ids=["many members", "one member"],
-)
-def test_a_gzip_bomb_stops_at_the_limit(bomb: bytes) -> None:
+@pytest.mark.parametrize(("size", "members"), [(1 << 20, 1024), (200 << 20, 1)], ids=["many members", "one member"])
+def test_a_gzip_bomb_stops_at_the_limit(size: int, members: int) -> None:
+    bomb = gzip.compress(bytes(size), compresslevel=1) * members
     tracemalloc.start()
     try:
         error = failure(answer(200, bomb, content_encoding="gzip"), max_response="4MiB")

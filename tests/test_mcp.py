@@ -26,10 +26,12 @@ from tramai.steps import _mcp_lines, _mcp_link
 from tramai.steps.mcp import Mcp
 from tramai.stores import open_store
 
+from .extras import loaded, needs
 from .step_context import StepContext, made, result_of, run
 
-pytest.importorskip("mcp", reason="the extra is not installed: pip install 'tramai[mcp]'")
-pytest.importorskip("httpx2", reason="mcp 2.0 or newer is not installed: pip install 'tramai[mcp]'")
+__all__ = ["loaded"]
+
+EXTRA = needs("mcp", "mcp", "httpx2")
 
 ROOT = Path(__file__).parent.parent
 SERVER = str(Path(__file__).parent / "mcp_server.py")

@@ -12,12 +12,13 @@ from tramai import provider
 from tramai.provider import Account, Answer, Call, Price, Question, Tool, Turn
 from tramai.step import StepError
 
+from .extras import loaded, needs
 from .model_formats import FORMATS, IN, OUT
 from .model_service import ModelService, led_there, server
 
-__all__ = ["led_there", "server"]
+__all__ = ["led_there", "loaded", "server"]
 
-pytest.importorskip("pydantic_ai", reason="the extra `ai` is not installed")
+EXTRA = needs("ai", "pydantic_ai")
 
 # Others' words for programmers, which users never see: models that a vendor will take away, settings left out.
 pytestmark = [
@@ -161,7 +162,7 @@ def test_a_slow_drip_ends_with_the_time_that_the_step_has(service: str) -> None:
     pieces: list[str] = []
 
     async def hurried() -> None:
-        async with asyncio.timeout(0.9):
+        async with asyncio.timeout(0.45):
             asked = Question(model=MODELS[service], prompt="[[drip]] " + "word " * 9, on_text=pieces.append)
             await provider.find(service).ask(asked)
 

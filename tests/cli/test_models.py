@@ -12,11 +12,12 @@ from click.testing import Result
 
 from tests.cli.conftest import write
 from tests.cli.test_startup import NEVER, imported
+from tests.extras import loaded, needs
 from tests.model_service import ModelService, led_there, server
 
-__all__ = ["led_there", "server"]
+__all__ = ["led_there", "loaded", "server"]
 
-pytest.importorskip("pydantic_ai", reason="the extra `ai` is not installed")
+EXTRA = needs("ai", "pydantic_ai")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
