@@ -22,7 +22,8 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from tests.test_docs import PAGES, ROOT, blocks, name, test_a_command_in_the_docs_exists_with_its_flags
+from tests import test_docs
+from tests.test_docs import PAGES, ROOT, blocks, name
 from tramai.cli import _settings
 
 NOT_RUN = {
@@ -119,7 +120,7 @@ def test_what_a_console_shows_is_checked_or_is_a_file(page: str, body: str) -> N
 def test_commands_inside_of_other_languages_exist(page: str, body: str) -> None:
     text = re.sub(r" *\\\n\s*", " ", body)
     for match in re.finditer(r"(?:^|run: |script: |- |&& |; |\$\()(tramai [^\n|>&;)]+)", text, re.M):
-        test_a_command_in_the_docs_exists_with_its_flags(
+        test_docs.test_a_command_in_the_docs_exists_with_its_flags(
             re.sub(r'\$\{\{.*?\}\}|\$\w+|"', "x", match[1]).split(" # ")[0]
         )
 
@@ -182,7 +183,7 @@ def test_a_unit_starts_a_command_that_exists(page: str, body: str) -> None:
     unit = configparser.ConfigParser(strict=False)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
     unit.read_string(body)
-    test_a_command_in_the_docs_exists_with_its_flags(unit["Service"]["ExecStart"].replace("/usr/bin/", ""))
+    test_docs.test_a_command_in_the_docs_exists_with_its_flags(unit["Service"]["ExecStart"].replace("/usr/bin/", ""))
 
 
 @pytest.mark.parametrize(("page", "body"), of("json"))

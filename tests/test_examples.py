@@ -132,18 +132,12 @@ def test_an_example_is_named_as_its_file(path: Path) -> None:
     assert loaded.name == path.stem
 
 
-def workflow_tests() -> list[Any]:
-    found = []
-    for path in SUITES:
-        loaded = reading.check_file(str(path))
-        assert loaded.problems == (), path
-        found += [pytest.param(loaded, index, id=f"{path.name}:{case.name}") for index, case in running.cases(loaded)]
-    return found
-
-
-@pytest.mark.parametrize(("loaded", "index"), workflow_tests())
-def test_a_workflow_test_passes(loaded: reading.Loaded, index: int) -> None:
-    assert [(found.code, found.message) for found in running.run(loaded, index).problems] == []
+@pytest.mark.parametrize("path", SUITES, ids=name)
+def test_its_workflow_tests_pass(path: Path) -> None:
+    loaded = reading.check_file(str(path))
+    assert loaded.problems == ()
+    for index, case in running.cases(loaded):
+        assert [(case.name, found.code, found.message) for found in running.run(loaded, index).problems] == []
 
 
 def test_every_example_is_run_here() -> None:
@@ -228,7 +222,7 @@ def test_a_review_that_was_started_in_yaml_is_resumed_in_toml(tramai: Tramai, re
 
 
 def test_approval_delay_sleeps_and_goes_on(tramai: Tramai) -> None:
-    ran = tramai("run", str(EXAMPLES / "approval_delay.yaml"), "-i", "rest=1500ms", "--wait", "0s")
+    ran = tramai("run", str(EXAMPLES / "approval_delay.yaml"), "-i", "rest=500ms", "--wait", "0s")
     assert ran.status == 11
     assert ran.last["status"] == "sleeping"
     again = tramai("resume", "@last", "--wait", "30s")

@@ -332,8 +332,12 @@ def test_every_command_is_a_module_with_a_page_and_a_test(name: str) -> None:
     assert module.command.name == name
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     assert re.search(rf"^#+ .*`?(tramai )?{name}\b", page, re.M), f"docs/reference/cli.md has no section on {name}"
-    tests = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    assert re.search(rf"""["']{name}["']""", tests), f"no test calls {name}"
+    assert re.search(rf"""["']{name}["']""", all_tests()), f"no test calls {name}"
+
+
+@functools.cache
+def all_tests() -> str:
+    return " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
 
 
 @pytest.mark.parametrize("name", commands())

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 
 from .cases.servers import Server, answer
 from .cases.support import save
-from .cli.conftest import finished, place, start
+from .cli.conftest import finished, place, start, tramai
 from .http_proxy import proxying
 
-__all__ = ["finished", "place", "start"]
+__all__ = ["finished", "place", "start", "tramai"]
 
 SECRET = "C4nary-Val+/=ue-8"
 SHELL = {"CANARY": SECRET}
@@ -54,7 +55,11 @@ def nowhere(folder: Path, *shown: str) -> None:
     ],
 )
 def test_a_secret_that_is_sent_rests_nowhere(
-    settings: str, place: Path, finished: Callable[..., subprocess.CompletedProcess[str]]
+    settings: str,
+    place: Path,
+    finished: Callable[..., subprocess.CompletedProcess[str]],
+    tramai: Callable[..., Result],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = Server(echo)
     try:
@@ -65,7 +70,9 @@ def test_a_secret_that_is_sent_rests_nowhere(
         ran = [finished("run", "case.yaml", *more, env=SHELL) for more in (["--json"], ["-v", "--debug"])]
     finally:
         server.close()
-    looked = [finished(*look, env=SHELL) for look in (("show", "@last", "-v"), ("show", "@last", "--json"))]
+    monkeypatch.setenv("CANARY", SECRET)
+    looked = [tramai(*look) for look in (("show", "@last", "-v"), ("show", "@last", "--json"))]
+    assert [one.exit_code for one in looked] == [0, 0]
     nowhere(place, *(text for one in (*ran, *looked) for text in (one.stdout, one.stderr)))
     if "127.0.0.1:1/" not in settings:
         sent = "".join(f"{path} {headers} {body!r}" for _, path, headers, body in server.asked)

@@ -47,10 +47,10 @@ def schemas(found: Any, at: str = "#") -> Iterator[tuple[str, dict[str, Any]]]:
             yield from schemas(below, f"{at}/{word}/{number}")
 
 
-def keys() -> list[Any]:
-    """Every key that a file may have."""
+def keys() -> list[tuple[str, dict[str, Any]]]:
+    """Every key that a file may have: where it stands, and its schema."""
     return [
-        pytest.param(name, below, id=f"{at.removeprefix('#')}.{name}")
+        (f"{at.removeprefix('#')}.{name}", below)
         for at, found in schemas(SCHEMA)
         if "/if" not in at and "/then" not in at
         for name, below in found.get("properties", {}).items()
@@ -71,19 +71,18 @@ def test_it_is_a_schema_in_both_dialects(dialect: Any) -> None:
     dialect.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize(("name", "found"), keys())
-def test_every_key_has_a_title_a_description_and_an_example(name: str, found: dict[str, Any]) -> None:
-    assert found["title"]
-    assert found["description"]
-    assert found["examples"]
+def test_every_key_has_a_title_a_description_and_an_example() -> None:
+    wanted = ("title", "description", "examples")
+    assert [(name, word) for name, found in keys() for word in wanted if not found.get(word)] == []
+    assert len(keys()) > 400
 
 
-@pytest.mark.parametrize(("name", "found"), keys())
-def test_every_example_is_one(name: str, found: dict[str, Any]) -> None:
-    for dialect in DIALECTS:
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_example_is_one(dialect: Any) -> None:
+    for name, found in keys():
         validator = dialect({**found, "definitions": SCHEMA["definitions"]})
         for example in found["examples"]:
-            assert [error.message for error in validator.iter_errors(example)] == [], example
+            assert [error.message for error in validator.iter_errors(example)] == [], (name, example)
 
 
 def test_whole_definitions_are_described() -> None:

@@ -44,38 +44,39 @@ def using(use: str, *, key: str = "local") -> str:
     )
 
 
-@pytest.mark.parametrize("kind", SAMPLES)
+def refuses(use: str, kind: str) -> bool:
+    """Whether an expression fails for the sample of a kind of data."""
+    try:
+        evaluate(Value(f"${{{{ {use} }}}}"), {"x": SAMPLES[kind]})
+    except ExpressionError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("name", sorted(filters.TAKES))
-def test_what_a_filter_is_said_not_to_take_it_does_not_take(name: str, kind: str) -> None:
+def test_what_a_filter_is_said_not_to_take_it_does_not_take(name: str) -> None:
     assert name in FILTERS
-    use = f"${{{{ x | {name}{ARGUMENTS.get(name, '')} }}}}"
-    if kind not in filters.TAKES[name]:
-        with pytest.raises(ExpressionError):
-            evaluate(Value(use), {"x": SAMPLES[kind]})
+    use = f"x | {name}{ARGUMENTS.get(name, '')}"
+    assert [kind for kind in SAMPLES if kind not in filters.TAKES[name] and not refuses(use, kind)] == []
 
 
-@pytest.mark.parametrize("kind", SAMPLES)
 @pytest.mark.parametrize("name", sorted(filters.TESTED))
-def test_what_a_test_is_said_not_to_take_it_does_not_take(name: str, kind: str) -> None:
+def test_what_a_test_is_said_not_to_take_it_does_not_take(name: str) -> None:
     assert name in TESTS
-    if kind not in filters.TESTED[name]:
-        with pytest.raises(ExpressionError):
-            evaluate(Value(f"${{{{ x is {name}{ARGUMENTS.get(name, '')} }}}}"), {"x": SAMPLES[kind]})
+    use = f"x is {name}{ARGUMENTS.get(name, '')}"
+    assert [kind for kind in SAMPLES if kind not in filters.TESTED[name] and not refuses(use, kind)] == []
 
 
-@pytest.mark.parametrize("kind", SAMPLES)
-@pytest.mark.parametrize("name", sorted(FILTERS))
-def test_a_filter_gives_what_it_is_said_to_give(name: str, kind: str) -> None:
+@pytest.mark.parametrize("name", sorted({*FILTERS} - {"default", "d"}))
+def test_a_filter_gives_what_it_is_said_to_give(name: str) -> None:
     from tramai.check import algebra
 
-    value = SAMPLES[kind]
-    if name in ("default", "d"):
-        return
-    try:
-        made = evaluate(Value(f"${{{{ x | {name}{ARGUMENTS.get(name, '')} }}}}"), {"x": value})
-    except ExpressionError:
-        return
-    assert algebra.kind(made) in algebra.kinds(filters.gives(name, algebra.of_data(value)))
+    for value in SAMPLES.values():
+        try:
+            made = evaluate(Value(f"${{{{ x | {name}{ARGUMENTS.get(name, '')} }}}}"), {"x": value})
+        except ExpressionError:
+            continue
+        assert algebra.kind(made) in algebra.kinds(filters.gives(name, algebra.of_data(value))), value
 
 
 @pytest.mark.parametrize(

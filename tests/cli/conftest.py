@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -43,6 +44,25 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.chdir(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("made") / "once"
+
+
+@pytest.fixture
+def once(place: Path, _made: Path) -> Callable[[Callable[[], object]], None]:
+    """Makes what every test of a module begins with: the first one makes it, the others have a copy of it."""
+
+    def call(make: Callable[[], object]) -> None:
+        if _made.exists():
+            shutil.copytree(_made, place, dirs_exist_ok=True)
+        else:
+            make()
+            shutil.copytree(place, _made)
+
+    return call
 
 
 @pytest.fixture

@@ -38,11 +38,15 @@ def offered(line: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def runs(tramai: Call) -> list[str]:
+def runs(tramai: Call, once: Callable[[Callable[[], object]], None]) -> list[str]:
     """The endings of the ids of some runs, newest first."""
-    write("hello.yaml", HELLO), write("fails.yaml", FAILS), write("fan.yaml", FAN)
-    for name in ("hello", "fails", "fan"):
-        tramai("run", f"{name}.yaml", "--label", f"by-{name}", "--no-input")
+
+    def make() -> None:
+        write("hello.yaml", HELLO), write("fails.yaml", FAILS), write("fan.yaml", FAN)
+        for name in ("hello", "fails", "fan"):
+            tramai("run", f"{name}.yaml", "--label", f"by-{name}", "--no-input")
+
+    once(make)
     return [run["run_id"][-8:] for run in document(tramai("list", "--json"))["runs"]]
 
 

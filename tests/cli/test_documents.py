@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -24,9 +25,19 @@ def schema(name: str) -> dict[str, Any]:
     return found
 
 
+@functools.cache
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    """Of a published schema, which `test_every_schema_is_one` looks at."""
+    return jsonschema.Draft202012Validator(schema(name))
+
+
+def meets(found: Any, name: str) -> None:
+    """Fail where it is no such document."""
+    validator(name).validate(found)
+
+
 def check(found: dict[str, Any]) -> dict[str, Any]:
-    name = found["schema"].removeprefix("tramai.").removesuffix("/1")
-    jsonschema.validate(found, schema(name), cls=jsonschema.Draft202012Validator)
+    meets(found, found["schema"].removeprefix("tramai.").removesuffix("/1"))
     return found
 
 
@@ -35,7 +46,7 @@ def test_the_published_schemas_are_fresh() -> None:
         assert schema(name) == made, "python -m tramai.cli._schemas schemas"
 
 
-@pytest.mark.parametrize("name", sorted(_schemas.schemas()))
+@pytest.mark.parametrize("name", sorted(path.name.split(".")[0] for path in (ROOT / "schemas").iterdir()))
 def test_every_schema_is_one(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema(name))
 
@@ -91,15 +102,20 @@ def test_every_schema_is_one(name: str) -> None:
         (("nonsense",), "error"),
     ],
 )
-def test_json_is_one_document_that_meets_its_schema(tramai: Call, arguments: tuple[str, ...], name: str) -> None:
-    write("hello.yaml", HELLO)
-    write("hello.tramai-test.yaml", "workflow: hello.yaml\ntests: [{name: one}, {name: two, allow: [shell]}]\n")
-    write("invalid.yaml", "tramai: 1\nname: x\nsteps:\n  - {id: a, shel: ls}\n  - {id: a, local: 1}\n")
-    write("fails.yaml", FAILS.replace("echo no such file >&2; ", ""))
-    write("sleeps.yaml", SLEEPS)
-    blocked_run()
-    for file in ("sleeps.yaml", "fails.yaml"):
-        tramai("run", file, "-q")
+def test_json_is_one_document_that_meets_its_schema(
+    tramai: Call, once: Callable[[Callable[[], object]], None], arguments: tuple[str, ...], name: str
+) -> None:
+    def make() -> None:
+        write("hello.yaml", HELLO)
+        write("hello.tramai-test.yaml", "workflow: hello.yaml\ntests: [{name: one}, {name: two, allow: [shell]}]\n")
+        write("invalid.yaml", "tramai: 1\nname: x\nsteps:\n  - {id: a, shel: ls}\n  - {id: a, local: 1}\n")
+        write("fails.yaml", FAILS.replace("echo no such file >&2; ", ""))
+        write("sleeps.yaml", SLEEPS)
+        blocked_run()
+        for file in ("sleeps.yaml", "fails.yaml"):
+            tramai("run", file, "-q")
+
+    once(make)
     result = tramai("--json", *arguments)
     found = check(document(result))
     assert found["schema"] == f"tramai.{name}/1"
@@ -114,7 +130,7 @@ def test_run_and_resume_write_an_event_a_line(tramai: Call, text: str) -> None:
         result = tramai(*arguments, "--json")
         events = [json.loads(line) for line in result.stdout.splitlines()]
         for event in events:
-            jsonschema.validate(event, schema("events"), cls=jsonschema.Draft202012Validator)
+            meets(event, "events")
         assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
         assert events[0]["type"] == "run.started"
         assert events[0]["run_id"]

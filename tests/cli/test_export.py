@@ -8,12 +8,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import jsonschema
 import pytest
 from click.testing import Result
 
 from tests.cli.conftest import FAILS, HELLO, SLEEPS, document, write
-from tests.cli.test_documents import check, schema
+from tests.cli.test_documents import check, meets
 from tests.cli.test_exit_codes import blocked_run
 from tramai.cli import _called_runs
 from tramai.cli._run_markdown import code, fenced
@@ -134,7 +133,7 @@ def test_a_file_is_for_its_owner_alone_and_its_ending_says_the_format(tramai: Ca
     if form == "md":
         assert text.startswith("# Run ")
     else:
-        jsonschema.validate(json.loads(text), schema("export"), cls=jsonschema.Draft202012Validator)
+        meets(json.loads(text), "export")
     told = check(document(tramai("export", "@last", "-o", name, "--json")))
     assert (told["format"], told["output"], told["text"]) == (form, name, None)
 

@@ -81,8 +81,8 @@ def test_an_example_can_be_parsed(example: str) -> None:
     found.make_context(path, list(said), obj=Session([]))
 
 
-@pytest.mark.parametrize("example", [one for one in EXAMPLES if words(one) and words(one)[0] in LEAVES])
-def test_an_example_does_what_it_says(tramai: Call, example: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def prepared(tramai: Call) -> None:
+    """The files and the runs that the examples speak of."""
     text = HELLO.replace(
         "inputs:\n", "inputs:\n  base: {type: string, default: x}\n  limit: {type: integer, default: 1}\n"
     )
@@ -101,6 +101,13 @@ def test_an_example_does_what_it_says(tramai: Call, example: str, monkeypatch: p
     write("deploys.yaml", "tramai: 1\nname: deploys\nsteps: [{id: deploy, local: 1}]\n")
     for file in ("review.yaml", "review.yaml", "fails.yaml", "deploys.yaml"):
         tramai("run", file, "-q")
+
+
+@pytest.mark.parametrize("example", [one for one in EXAMPLES if words(one) and words(one)[0] in LEAVES])
+def test_an_example_does_what_it_says(
+    tramai: Call, once: Callable[[Callable[[], object]], None], example: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once(lambda: prepared(tramai))
     monkeypatch.setenv("TMPDIR", str(Path.cwd()))
     said = [part for word in words(example) for part in (glob.glob(word) or [word] if "*" in word else [word])]
     said = [word if word != "k3f9q2mz" else "@last:review" for word in said]

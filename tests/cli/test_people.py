@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import jsonschema
 import pytest
 from click.testing import Result
 from syrupy.assertion import SnapshotAssertion
 
 from tests.cli.conftest import FAILS, HELLO, SLEEPS, document, write
 from tests.cli.test_commands import steady as without_times
-from tests.cli.test_documents import check, schema
+from tests.cli.test_documents import check, meets
 from tests.cli.test_exit_codes import blocked_run, owned_run
 from tramai.store import Change, Holder, Status
 from tramai.stores import open_store
@@ -197,7 +196,7 @@ def test_with_resume_the_decision_comes_first_and_the_events_follow(tramai: Call
     first, *events = [json.loads(line) for line in result.stdout.splitlines()]
     check(first)
     for event in events:
-        jsonschema.validate(event, schema("events"), cls=jsonschema.Draft202012Validator)
+        meets(event, "events")
     assert [event["type"] for event in events if event["type"].startswith(("gate", "run"))] == [
         "run.started", "gate.decided", "run.finished",
     ]  # fmt: skip
@@ -209,7 +208,7 @@ def test_a_run_tells_of_its_question_in_its_events(tramai: Call) -> None:
     for arguments in (("run", "w.yaml"), ("resume", "@last")):
         events = [json.loads(line) for line in tramai(*arguments, "--json").stdout.splitlines()]
         for event in events:
-            jsonschema.validate(event, schema("events"), cls=jsonschema.Draft202012Validator)
+            meets(event, "events")
         (asked,) = [event for event in events if event["type"] == "gate.asked"]
         assert (asked["path"], asked["approvers"], asked["min"]) == ("release", ["ann", "bob", "cleo"], 2)
         assert asked["needs"] == ["ticket"]

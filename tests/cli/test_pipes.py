@@ -80,15 +80,15 @@ def test_missing_standard_streams_do_not_stop_a_run() -> None:
     assert json.loads(result.stdout)["run"]["status"] == "completed"
 
 
-NAMES = ("日本語🚀", "nai\u0308ve", "x" * 100)
+# Wide, beyond the basic plane, combined, and longer than a column.
+NAME = "日本語🚀-nai\u0308ve-" + "x" * 80
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "env", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
 )
-def test_no_encoding_refuses_a_name(finished: Finished, name: str, env: dict[str, str]) -> None:
-    write("hello.yaml", HELLO.replace("name: hello", f"name: {name}"))
+def test_no_encoding_refuses_a_name(finished: Finished, env: dict[str, str]) -> None:
+    write("hello.yaml", HELLO.replace("name: hello", f"name: {NAME}"))
     for arguments in (
         ("run", "hello.yaml"),
         ("list",),

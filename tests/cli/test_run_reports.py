@@ -8,12 +8,11 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 
-import jsonschema
 import pytest
 from click.testing import Result
 
 from tests.cli.conftest import FAILS, GATE, HELLO, SLEEPS, document, write
-from tests.cli.test_documents import schema
+from tests.cli.test_documents import meets
 
 Call = Callable[..., Result]
 ALL = ("--report", "junit=r.xml", "--report", "json=r.json", "--report", "md=r.md")
@@ -39,7 +38,7 @@ def test_all_reports_of_a_failed_run_are_written_and_its_exit_status_stays(trama
     assert (failure.attrib["type"], failure.attrib["message"]) == ("exit.3", "exit status 3")
     assert "no such file" in (failure.text or "")
     whole = json.loads(Path("r.json").read_text(encoding="utf-8"))
-    jsonschema.validate(whole, schema("export"), cls=jsonschema.Draft202012Validator)
+    meets(whole, "export")
     assert whole["run"]["status"] == "failed"
     assert Path("r.md").read_text(encoding="utf-8") == tramai("export", "@last").stdout
 

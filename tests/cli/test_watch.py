@@ -7,13 +7,12 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-import jsonschema
 import pytest
 from click.testing import Result
 from syrupy.assertion import SnapshotAssertion
 
 from tests.cli.conftest import FAILS, GATE, HELLO, SLEEPS, document, write
-from tests.cli.test_documents import schema
+from tests.cli.test_documents import meets
 from tests.cli.test_people import ASKS, SIMPLE, steady
 
 Call = Callable[..., Result]
@@ -37,7 +36,7 @@ steps:
 def events(result: Any) -> list[dict[str, Any]]:
     found = [json.loads(line) for line in result.stdout.splitlines()]
     for event in found:
-        jsonschema.validate(event, schema("events"), cls=jsonschema.Draft202012Validator)
+        meets(event, "events")
     assert [event["seq"] for event in found] == list(range(1, len(found) + 1))
     return found
 
