@@ -157,7 +157,7 @@ class _Handler(BaseHTTPRequestHandler):
         events = spoken.events(said, model)
         cut = "[[cut]]" in prompt or "[[reset]]" in prompt
         for event in events[: len(events) // 2 if cut else None]:
-            if "[[drip]]" in prompt and self.server.service.stop.wait(0.2):
+            if "[[drip]]" in prompt and self.server.service.stop.wait(0.1):
                 return
             named = f"event: {event['type']}\n" if "type" in event else ""
             self._chunk(f"{named}data: {json.dumps(event)}\n\n".encode())

@@ -109,7 +109,7 @@ def test_a_run_is_cancelled_and_the_service_goes_on(service: Service) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_the_next_process_goes_on_with_what_was_under_way(number: signal.Signals, service: Service) -> None:
-    run_id = service.ask("POST", "/runs", name="twice", seconds=1.5)["run_id"]
+    run_id = service.ask("POST", "/runs", name="twice", seconds=1.0)["run_id"]
     service.begun("twice")
     status, said = service.end(number)
     assert (status, said) == ((0, "stopped\n") if number == signal.SIGTERM else (-9, ""))

@@ -140,10 +140,10 @@ def test_a_lease_that_was_lost_is_5(start: Start) -> None:
     import sqlite3
 
     write("slow.yaml", SLOW)
-    process = start("run", "slow.yaml", "--lease", "3s")
+    process = start("run", "slow.yaml", "--lease", "1s")
     wait_for("started")
     process.send_signal(signal.SIGSTOP)
-    time.sleep(3.5)
+    time.sleep(1.5)
     process.send_signal(signal.SIGCONT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 5, err

@@ -101,11 +101,11 @@ def test_a_run_that_kills_its_workers_is_dead_and_ten_behind_it_finish(start: St
 
 
 def test_a_worker_that_is_told_to_stop_finishes_what_it_can_and_gives_back_the_rest(start: Start) -> None:
-    save("- {id: short, shell: 'echo $$ > short; sleep 1; echo done > finished'}\n", name="short.yaml")
+    save("- {id: short, shell: 'echo $$ > short; sleep 0.7; echo done > finished'}\n", name="short.yaml")
     save("- {id: long, replay: replayable, shell: 'echo $$ > long; [ -e go ] || sleep 60'}\n", name="long.yaml")
     save("- {id: later, shell: 'echo 1'}\n")
     short, long = enqueued(file="short.yaml"), enqueued(file="long.yaml")
-    worker = start(*WORKER, "--drain-timeout", "2500ms")
+    worker = start(*WORKER, "--drain-timeout", "1500ms")
     assert eventually(lambda: content("short").strip() and content("long").strip(), within=LONG)
     queued = [enqueued() for _ in range(5)]
     asked = time.monotonic()
@@ -113,7 +113,7 @@ def test_a_worker_that_is_told_to_stop_finishes_what_it_can_and_gives_back_the_r
     told = lines(worker)
     spent = time.monotonic() - asked
     assert worker.returncode == 0
-    assert 2.4 < spent < 15
+    assert 1.4 < spent < 15
     assert (status(short), content("finished").strip()) == ("completed", "done")
     assert not alive(int(content("long")))
     assert {status(run) for run in queued} == {"ready"}

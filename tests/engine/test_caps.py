@@ -34,16 +34,16 @@ def growing(count: int, *extra: dict[str, Any], size: int = 10_000) -> Any:
     ("step", "words"),
     [
         (
-            {"local": call("large", size=60_000_000)},
-            ["`output` is 57.22 MiB as JSON", "`limits.max_value` allows (32 MiB)"],
+            {"local": call("large", size=36_000_000)},
+            ["`output` is 34.33 MiB as JSON", "`limits.max_value` allows (32 MiB)"],
         ),
         (
-            {"local": call("large", size=60_000_000, deep=True)},
-            ["more than `limits.max_value` allows", "most of it is `output.rows[1].body` (57.22 MiB)"],
+            {"local": call("large", size=36_000_000, deep=True)},
+            ["more than `limits.max_value` allows", "most of it is `output.rows[1].body` (34.33 MiB)"],
         ),
         (
-            {"local": call("large", size=60_000_000), "output": "${{ 1 }}", "save": {"blob": "${{ result }}"}},
-            ["`state.blob` is 57.22 MiB as JSON", "`limits.max_value` allows (32 MiB)"],
+            {"local": call("large", size=36_000_000), "output": "${{ 1 }}", "save": {"blob": "${{ result }}"}},
+            ["`state.blob` is 34.33 MiB as JSON", "`limits.max_value` allows (32 MiB)"],
         ),
     ],
 )
@@ -191,7 +191,7 @@ def test_the_bytes_that_sqlite_writes_for_a_step_do_not_grow_with_the_run(sqlite
 
 
 def test_after_500_steps_one_that_is_too_large_leaves_all_of_them_safe(sqlite: Store) -> None:
-    huge = {"id": "huge", "local": call("large", size=60_000_000), "save": {"blob": "${{ result }}"}}
+    huge = {"id": "huge", "local": call("large", size=36_000_000), "save": {"blob": "${{ result }}"}}
     result = run(sqlite, growing(500, huge))
     assert result.error is not None
     assert result.error["step"] == "huge"
