@@ -442,7 +442,16 @@ def test_a_file_that_may_not_grow_keeps_what_was_acknowledged(tmp_path: Path, cl
 
 @pytest.mark.parametrize(
     ("kind", "refused"),
-    [("nfs", True), ("nfs4", True), ("cifs", True), ("fuse.sshfs", True), ("ext4", False), ("tmpfs", False)],
+    [
+        ("nfs", True),
+        ("nfs4", True),
+        ("cifs", True),
+        ("fuse.sshfs", True),
+        ("fuse.mount-s3", True),
+        ("beegfs", True),
+        ("ext4", False),
+        ("tmpfs", False),
+    ],
 )
 def test_a_network_file_system_is_told_by_its_mount(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, refused: bool

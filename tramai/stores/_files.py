@@ -22,6 +22,25 @@ PATIENCE = 30.0
 
 _NETWORK = {"nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "ncpfs", "afs", "ceph", "glusterfs", "lustre"}
 _NETWORK |= {"fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.rclone", "fuse.davfs", "davfs"}
+_NETWORK |= {
+    "beegfs",
+    "gpfs",
+    "orangefs",
+    "pvfs2",
+    "fuse.juicefs",
+    "fuse.mount-s3",
+    "fuse.mountpoint-s3",
+    "fuse.goofys",
+}
+_NETWORK |= {
+    "fuse.blobfuse",
+    "fuse.blobfuse2",
+    "fuse.ceph",
+    "fuse.ceph-fuse",
+    "fuse.mfs",
+    "fuse.mfsmount",
+    "fuse.curlftpfs",
+}
 
 _FULL = "make room and resume; what was saved is intact"
 _RIGHTS = "check the permissions of its files and folders"
