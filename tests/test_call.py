@@ -155,6 +155,56 @@ def test_a_called_run_that_sleeps_suspends_its_caller_and_goes_on_with_it(tmp_pa
     assert len(called(store)) == 1
 
 
+CAUGHT = """\
+tramai: 1
+name: parent
+steps:
+  - id: ask
+    call: {workflow: ./child.yaml, with: {n: 1, mood: bad}}
+    catch: [{on: [rejected], output: {twice: 0}}]
+  - id: wait
+    gate: {ask: Go on?}
+"""
+
+
+def test_a_run_that_waits_after_a_call_whose_failure_was_caught_is_told_so(tmp_path: Path, store: Memory) -> None:
+    """The clause that was entered stands in the journal as what the call has decided, and is no called run."""
+    assert start(write(tmp_path, child=CHILD, parent=CAUGHT), store).status == "waiting"
+    assert engine.resume(RUN, store=store).status == "waiting"
+
+
+def test_a_run_that_waits_is_told_so_although_a_called_run_was_never_made(tmp_path: Path, store: Memory) -> None:
+    child = CHILD.replace("inputs:\n", "secrets: {TOKEN: {env: TRAMAI_TEST_NO_SUCH_SECRET}}\ninputs:\n")
+    each = "foreach: {items: [1], on_error: collect, do: [{id: one, call: {workflow: ./child.yaml, with: {n: 1}}}]}"
+    parent = f"tramai: 1\nname: parent\nsteps:\n  - id: ask\n    {each}\n  - {{id: wait, gate: {{ask: Go on?}}}}\n"
+    assert start(write(tmp_path, child=child, parent=parent), store).status == "waiting"
+    assert engine.resume(RUN, store=store).status == "waiting"
+
+
+def test_a_rerun_leaves_the_runs_alone_that_its_original_has_called(tmp_path: Path, store: Memory) -> None:
+    call = "{workflow: ./child.yaml, with: {n: 1, mood: bad}}"
+    each = f"foreach: {{items: [1], on_error: collect, do: [{{id: one, call: {call}}}]}}"
+    parent = f"tramai: 1\nname: parent\nsteps:\n  - id: ask\n    {each}\n  - {{id: wait, gate: {{ask: Go on?}}}}\n"
+    assert start(write(tmp_path, child=CHILD, parent=parent), store).status == "waiting"
+    again = engine.rerun(RUN, store=store, start_at="wait", options=engine.Options(run_id="again"))
+    assert again.status == "waiting"
+    assert engine.cancel("again", store=store).status is Status.CANCELLED
+    assert [store.get(run_id).status for run_id in called(store)] == [Status.FAILED]
+
+
+def test_the_deadline_of_a_call_counts_while_the_called_run_sleeps(tmp_path: Path, store: Memory) -> None:
+    clock = FakeClock()
+    child = CHILD.replace("  - id: check\n", "  - id: wait\n    delay: 2h\n  - id: check\n")
+    path = write(tmp_path, child=child, parent=PARENT.replace("outputs:", "    deadline: 1h\noutputs:"))
+    assert start(path, store, clock=clock).status == "sleeping"
+    clock.advance(7200)
+    result = engine.resume(RUN, store=store, clock=clock)
+    assert (result.status, (result.error or {}).get("type")) == ("failed", "timeout")
+    assert "deadline" in (result.error or {})["message"]
+    # Whoever goes on with it gives it as much time again.
+    assert engine.resume(RUN, store=store, clock=clock).outputs == {"got": 8}
+
+
 def test_a_called_run_in_other_hands_is_waited_for(tmp_path: Path, store: Memory) -> None:
     """A runner that died on another host leaves two leases, and that of the caller may end first."""
     clock = FakeClock()

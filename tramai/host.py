@@ -171,8 +171,8 @@ class StoreHost(Bookkeeper):
             used, attempt = used + 1, attempt + 1
             began = self.clock.now()
             self._charge(node, path, attempt)
-            ends = None if node.deadline is None else (past.first or began) + node.deadline
-            past.first = past.first or began
+            past.first = past.first or _first(past, self.journal.retry_base) or began
+            ends = None if node.deadline is None else past.first + node.deadline
             try:
                 return await self._attempt(node, path, attempt, began, scope, ends)
             except Suspended:
@@ -334,3 +334,8 @@ class StoreHost(Bookkeeper):
 
     def _out_of_time(self) -> bool:
         return self.run_deadline is not None and time.monotonic() >= self.run_deadline
+
+
+def _first(past: Past, base: int) -> float | None:
+    """When a step first began of which no attempt has ended: a `call` that slept, or waited, may say it."""
+    return past.decided.at if past.decided is not None and past.decided.seq > base else None

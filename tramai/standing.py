@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from . import recovery
 from .clock import Clock
 from .codec import decode
-from .errors import OutcomeUnknown
+from .errors import NotFound, OutcomeUnknown
 from .plan import Plan
 from .results import Options, Result, exit_status
 from .store import Record, Run, Status, Store
@@ -73,8 +74,12 @@ def _due(store: Store, run: Run, by: float) -> bool:
 
     if deciding.due(store, run, by):
         return True
-    called = [store.get(run_id) for run_id in open_calls(store.journal(run.run_id))]
-    return any(one.status is not Status.WAITING or _due(store, one, by) for one in called)
+    for run_id in open_calls(store.journal(run.run_id)):
+        with contextlib.suppress(NotFound):  # it was never made, or is removed: nothing of it is waited for
+            one = store.get(run_id)
+            if one.status is not Status.WAITING or _due(store, one, by):
+                return True
+    return False
 
 
 def waits_for_somebody(store: Store, run: Run, plan: Plan | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""The `schema` of a state key to which many steps add: what is new is looked at, and not all that is there each time."""
+"""The `schema` of a state key to which many steps add: what is new is looked at, not all that is there each time."""
 
 from __future__ import annotations
 
