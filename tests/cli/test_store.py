@@ -500,3 +500,35 @@ def test_a_run_that_cannot_be_read_stays_when_the_others_are_removed_and_is_name
     assert statuses(tramai, "--store", "file:runs") == {ids[1]: "completed"}
     again = document(tramai("store", "prune", "--older-than", "0s", "--store", "file:runs", "--json"))
     assert again["removed"] == []
+
+
+CHILD = """\
+tramai: 1
+name: child
+steps:
+  - id: effect
+    shell: echo once >> effects.txt
+  - id: ok
+    gate: {ask: Go on?}
+"""
+PARENT = "tramai: 1\nname: parent\nsteps:\n  - id: sub\n    call: ./child.yaml\n"
+
+
+def test_a_run_takes_along_the_run_that_it_has_called_which_does_nothing_twice(tramai: Call) -> None:
+    write("child.yaml", CHILD)
+    write("parent.yaml", PARENT)
+    assert tramai("run", "parent.yaml", "-q").exit_code == 11
+    ids = {run["workflow"]: run["run_id"] for run in document(tramai("list", "--json"))["runs"]}
+    alone = tramai("store", "move", ids["child"], "--to", "sqlite:b.db")
+    assert (alone.exit_code, "takes it along" in alone.stderr) == (5, True)
+    moved = document(tramai("store", "move", ids["parent"], "--to", "sqlite:b.db", "--json"))
+    assert [(run["run_id"], run["outcome"]) for run in moved["runs"]] == [
+        (ids["child"], "moved"),
+        (ids["parent"], "moved"),
+    ]
+    there = ("--store", "sqlite:b.db")
+    assert tramai("approve", ids["child"], *there).exit_code == 0
+    assert tramai("resume", ids["parent"], *there).exit_code == 0
+    assert Path("effects.txt").read_text("utf-8") == "once\n"
+    assert statuses(tramai, *there) == {ids["child"]: "completed", ids["parent"]: "completed"}
+    assert tramai("store", "move", ids["child"], "--to", "sqlite:c.db", *there).exit_code == 0

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import ConfigurationError, NotInThatState, StoreUnavailable, TramaiError, UsageError
-from ..store import Status
+from ..errors import (
+    CheckpointCorrupt,
+    ConfigurationError,
+    NotFound,
+    NotInThatState,
+    StoreUnavailable,
+    TramaiError,
+    UsageError,
+)
+from ..store import CALLED, Status
 from ._advice import short
 from ._group import verb
 from ._session import Session
@@ -72,8 +81,8 @@ def move(session: Session, runs: tuple[str, ...], everything: bool, to: str) -> 
 
     Also runs that sleep, wait, failed or were cut off. No run can go on in both
     places, whenever this command is killed; the same command again finishes the
-    work. A run that somebody works on is refused. Copies are made by
-    `tramai store copy`.
+    work. A run that somebody works on is refused. Runs that it has called and
+    still waits for come along. Copies are made by `tramai store copy`.
 
     Exit status: 0 moved, 2 bad arguments, 4 no such run, 5 a runner owns the
     run, or its id or start key is taken; 7 store unusable.
@@ -92,7 +101,7 @@ def move(session: Session, runs: tuple[str, ...], everything: bool, to: str) -> 
         moving.move(source, target, run_id, by=me(), clock=SystemClock())
         return "moved"
 
-    source, target, carried, status = _carry(session, runs, everything, to, carry)
+    source, target, carried, status = _carry(session, runs, everything, to, carry, along=_with_called)
     if session.json:
         session.emit(_store_documents.StoreMove(url=source, to=target, runs=carried))
     else:
@@ -109,8 +118,51 @@ def _keeps_schedules(session: Session) -> bool:
     return look is not None and bool(look(now=time.time()).entries)
 
 
+def _with_called(source: Store, wanted: Sequence[str]) -> list[str]:
+    """The runs, each behind those that it has called and not heard of yet: it would call them anew in another store.
+
+    NotInThatState for one that was called by a run which stays and still waits for it.
+    """
+    found: dict[str, None] = {}
+    for run_id in wanted:
+        _add(source, run_id, found)
+    for run_id in wanted:
+        with contextlib.suppress(NotFound, CheckpointCorrupt):
+            run = source.get(run_id)
+            caller = run.started_by.removeprefix(CALLED) if run.started_by.startswith(CALLED) else None
+            if caller is None or caller in found or source.get(caller).status.terminal:
+                continue
+            if run_id in _open_calls(source, caller):
+                what = f"run {caller} has called it and still waits for it"
+                hint = f"tramai store move {short(caller)} takes it along"
+                raise NotInThatState(run_id=run_id, status=run.status.value, what=what, hint=hint)
+    return list(found)
+
+
+def _add(source: Store, run_id: str, found: dict[str, None]) -> None:
+    for called in _open_calls(source, run_id):
+        if called not in found:
+            with contextlib.suppress(NotFound, CheckpointCorrupt):
+                if not source.get(called).status.tombstone:
+                    _add(source, called, found)
+    found.setdefault(run_id)
+
+
+def _open_calls(source: Store, run_id: str) -> tuple[str, ...]:
+    from ..calling import open_calls
+
+    with contextlib.suppress(NotFound, CheckpointCorrupt):
+        return open_calls(source.journal(run_id))
+    return ()
+
+
 def _carry(
-    session: Session, runs: tuple[str, ...], everything: bool, to: str, carry: Callable[[Store, Store, str], str]
+    session: Session,
+    runs: tuple[str, ...],
+    everything: bool,
+    to: str,
+    carry: Callable[[Store, Store, str], str],
+    along: Callable[[Store, Sequence[str]], list[str]] | None = None,
 ) -> tuple[str, str, list[Carried], int]:
     """Bring each run over; one that is refused stops the others only if it is the only one that was asked for."""
     from ..stores import open_store
@@ -120,7 +172,8 @@ def _carry(
     if bool(runs) is everything:
         raise UsageError(what="say which runs, or --all" if not runs else "--all and RUN exclude each other")
     source = session.looking()
-    wanted = _all(source) if everything else iter([_select.find(source, run) for run in runs])
+    named = [] if everything else [_select.find(source, run) for run in runs]
+    wanted = _all(source) if everything else iter(named if along is None else along(source, named))
     target = open_store(to)
     try:
         _refuse_same(source, target)
@@ -132,7 +185,7 @@ def _carry(
             except (StoreUnavailable, ConfigurationError):
                 raise
             except TramaiError as error:
-                if len(runs) == 1:
+                if len(runs) == 1 and run_id == named[0]:
                     raise
                 carried.append(Carried(run_id=run_id, outcome="left", code=error.code, message=error.message))
                 if not (everything and isinstance(error, NotInThatState)):
