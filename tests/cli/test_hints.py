@@ -18,7 +18,7 @@ from tramai import ticking
 Call = Callable[..., Result]
 ASKS = "tramai: 1\nname: asks\nsteps: [{id: ok, gate: {ask: Go on?}}]\n"
 STORE = ("--store", "sqlite:a place/runs.db")
-SHOWN = re.compile(r"tramai (?:-|approve|cancel|list|logs|resolve|resume|show|status|watch).*?(?=\)|  |$)", re.M)
+SHOWN = re.compile(r"tramai (?:-|approve|cancel|list|logs|resolve|resume|show|status|watch).*?(?=\)|    |$)", re.M)
 
 
 def commands(text: str) -> list[list[str]]:
@@ -76,6 +76,19 @@ def test_the_next_page_is_of_the_same_list(tramai: Call) -> None:
     second = tramai(*words)
     assert [len(page.stdout.splitlines()) for page in (first, second)] == [2, 1]
     assert "sleeps" not in second.stdout
+
+
+def test_a_changed_file_in_another_place_is_named_by_the_way_on(tramai: Call) -> None:
+    text = "tramai: 1\nname: two\nsteps:\n  - {id: a, delay: 61s}\n  - {id: b, local: 1}\n"
+    tramai("run", write("two.yaml", text))
+    Path("two.yaml").unlink()
+    write("a new place.yaml", text.replace("b, local: 1", "b, local: 2"))
+    refused = tramai("resume", "@last", "--file", "a new place.yaml").stderr
+    shown = tramai("diff", "@last", "a new place.yaml").stdout
+    for said in (shown, refused):
+        (words,) = [words for words in commands(said) if "--accept-changes" in words]
+        assert words[2:] == ["--file", "a new place.yaml", "--accept-changes"]
+    assert tramai(*words).exit_code == 11  # its time has not come yet
 
 
 def test_what_init_says_to_type_next_can_be_typed(tramai: Call) -> None:

@@ -62,11 +62,26 @@ def _changed(error: errors.TramaiError, run: str) -> list[tuple[str, str]]:
         return found + _rerun_changed(blocking if details.get("accept") else (), run)
     ways = [f"tramai resume {short(run)} --as-started        go on with the definition it started with"]
     if not blocking:
-        ways.append(f"tramai resume {short(run)} --accept-changes    go on with the file as it is now")
+        ways.append(f"{accepting(run, details.get('other_file'))}    go on with the file as it is now")
     elif details.get("accept"):
         listed = "; ".join(difference.text for difference in blocking)
         found.append(("note", f"these changes reach back to what was already done and cannot be accepted: {listed}"))
     return [*found, ("help", "\n".join(ways))]
+
+
+def other_file(file: str | None, own: str) -> str | None:
+    """The file that was named, unless it is the own one of the run, which every command finds by itself."""
+    import os
+
+    return None if file is None or os.path.realpath(file) == os.path.realpath(own) else file
+
+
+def accepting(run_id: str, file: str | None) -> str:
+    """The command that goes on with a changed file; `file`: one that is not where the run was started from."""
+    import shlex
+
+    named = f" --file {shlex.quote(file)}" if file is not None else ""
+    return f"tramai resume {short(run_id)}{named} --accept-changes"
 
 
 def _rerun_changed(blocking: Sequence[Any], run: str) -> list[tuple[str, str]]:

@@ -93,16 +93,25 @@ def resume(session: Session, request: Request) -> int:
         _check_until(request, plan, store, found, resumes=True)
 
     def go(options: engine.Options, observers: list[Any]) -> engine.Result:
+        from ..errors import DefinitionChanged
+
         if answers is not None:
             answers.open(run_id)
-        return engine.resume(
-            run_id,
-            store=store,
-            plan=plan,
-            accept_changes=request.accept_changes,
-            observers=observers,
-            options=options,
-        )
+        try:
+            return engine.resume(
+                run_id,
+                store=store,
+                plan=plan,
+                accept_changes=request.accept_changes,
+                observers=observers,
+                options=options,
+            )
+        except DefinitionChanged as changed:
+            from ._advice import other_file
+
+            if (other := other_file(request.file, os.path.join(found.cwd, found.file or ""))) is not None:
+                changed.details["other_file"] = other  # so that the ways on name it
+            raise
 
     return _carry(session, request, plan, store, go, answers)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import ConfigurationError, DefinitionChanged
-from ._advice import short
+from ._advice import accepting, other_file, short
 from ._group import verb
 from ._session import Session
 from ._terminal import cells, pad, safe
@@ -45,7 +45,9 @@ def command(session: Session, run: str, other: str | None) -> int:
     if session.json:
         session.emit(document)
     else:
-        for line in _text(session, document):
+        own = os.path.join(found.cwd, found.file or "")
+        named = other_file(other, own) if document.new.run_id is None else None
+        for line in _text(session, document, named):
             session.out.line(line)
     return 0 if document.same else 1
 
@@ -148,7 +150,7 @@ def _standing(run: Run) -> Standing:
     )
 
 
-def _text(session: Session, document: Differences) -> list[str]:
+def _text(session: Session, document: Differences, file: str | None) -> list[str]:
     paint = session.out.paint
     sides = [_side(session, side) for side in (document.old, document.new)]
     width = max(cells(name) for name, _ in sides)
@@ -161,7 +163,7 @@ def _text(session: Session, document: Differences) -> list[str]:
         lines.append(f"  {pad(text, room)}  {paint('has begun', 'yellow') if change.ran else ''}".rstrip())
     for value in _list(document.values):
         lines.append(f"  {_value(value)}")
-    return [*lines, *_help(document)]
+    return [*lines, *(safe(session.typed(line)) for line in _help(document, file))]
 
 
 def _side(session: Session, side: Standing) -> tuple[str, str]:
@@ -180,15 +182,15 @@ def _value(value: Changed) -> str:
     return f"{value.what} {safe(value.path)}: {old} → {new}"
 
 
-def _help(document: Differences) -> list[str]:
-    """How the run can go on with this file."""
+def _help(document: Differences, file: str | None) -> list[str]:
+    """How the run can go on with this file; `file`: one that was named, in the place of its own."""
     ways = _list(document.resume)
     if not ways:
         return _over(document)
     run = short(document.old.run_id or "")
     lines = [f"tramai resume {run} --as-started        goes on with the definition it was started with"]
     if "accept_changes" in ways:
-        lines.append(f"tramai resume {run} --accept-changes    goes on with the file as it is now")
+        lines.append(f"{accepting(run, file)}    goes on with the file as it is now")
     else:
         lines.append("the changes reach back to what was done already, so --accept-changes is refused")
     return lines
