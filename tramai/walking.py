@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from .expression import Condition, Expression, Template, Value, evaluate, test
 from .outcomes import Blocked, GoBack, StepFailed, Suspended
 from .paths import spell
 from .scope import Steps
-from .step import Block, Node
+from .step import Block, Node, StepError
 
 if TYPE_CHECKING:
     from .port import Host
@@ -71,7 +72,7 @@ class BlockWalk:
 
         async def carry(job: Job) -> dict[str, Json]:
             try:
-                outputs = await self.block(job.block, key=job.key, names=job.names, visible=False)
+                outputs = await self._carried(job, collect=collect)
             except StepFailed:
                 count("done", "failed")
                 raise
@@ -101,6 +102,21 @@ class BlockWalk:
             raise failures[0]
         results = [self._collected(job, end) for job, end in zip(jobs, ended, strict=True)]
         return results, sum(end is None or isinstance(end, StepFailed) for end in ended)
+
+    async def _carried(self, job: Job, *, collect: bool) -> dict[str, Json]:
+        """Run a job, unless its failure was collected before: then it is dealt with, whoever goes on with the run."""
+        place = f"{self.path}[{spell(job.key)}]@collected"
+        told = self._host.decided(place) if collect else None
+        if told is not None:
+            raise StepFailed(path=told["path"], reason=told["message"], error=told)
+        try:
+            return await self.block(job.block, key=job.key, names=job.names, visible=False)
+        except StepFailed as failed:
+            if collect and not failed.final:
+                error = failed.error
+                with contextlib.suppress(StepError):  # too large to be kept twice: it may be tried again
+                    await self._host.once(place, self._node.verb, lambda: error)
+            raise
 
     def _collected(self, job: Job, end: Any) -> dict[str, Json]:
         """What stands in the place of a job: its outputs, or why there are none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tramai import engine
+from tramai.interrupt import Interrupt
 from tramai.stores.memory import Memory
 from tramai.testing._fragile import FOR_EVER, Cut, Fragile
 
@@ -221,3 +222,28 @@ def test_a_failure_that_no_attempt_follows_is_not_tried_again_after_a_crash(
     ended = engine.resume(RUN, store=store, options=engine.Options(lease=FOR_EVER))
     assert ended.status == ("completed" if what == "catch" else "failed")
     assert functions.calls[counter] == calls
+
+
+@pytest.mark.parametrize("verb", ["foreach", "parallel"])
+def test_what_was_collected_is_not_tried_again_by_whoever_goes_on_after_a_stop(verb: str) -> None:
+    """A failure that was collected is dealt with, as one that a `catch` has taken."""
+    counter = name()
+    do = [{"id": "one", "local": call("fail_until", name=counter, times=1), "replay": "non_replayable"}]
+    do.append({"id": "two", "local": "x", "catch": [{"output": 1}]})
+    items = {"items": [1, 2, 3], "on_error": "collect", "do": do, **({"max": 1} if verb == "parallel" else {})}
+    made = make([{"id": "all", verb: items}], outputs={"all": "${{ steps.all.output }}"})
+    functions.calls[counter] = 0
+    store, interrupt = Memory(), Interrupt()
+
+    def stop(event: object, /) -> None:
+        if getattr(event, "path", "") == "all[1].one" and getattr(event, "status", "") == "succeeded":
+            interrupt.set("signal")
+
+    assert run(store, made, observers=[stop], options={"interrupt": interrupt}).status == "interrupted"
+    ended = engine.resume(RUN, store=store)
+    assert isinstance(ended.outputs, dict)
+    assert [item.get("one", "failed") for item in ended.outputs["all"]] == [
+        "failed",
+        "succeeded at call 2",
+        "succeeded at call 3",
+    ]
