@@ -51,7 +51,11 @@ def advice(name: str, source: SecretSource, *, base: str, value: str | None = No
 def open_to_others(path: str) -> str | None:
     """What to say of a file with secrets that others may read, None when they may not."""
     mode = _open_to(path)
-    return f"{path} is open to others (mode {mode:04o}): chmod 600 {path}" if mode else None
+    if not mode:
+        return None
+    import shlex
+
+    return f"{path} is open to others (mode {mode:04o}): chmod 600 {shlex.quote(path)}"
 
 
 def _open_to(path: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -89,6 +90,19 @@ def test_a_changed_file_in_another_place_is_named_by_the_way_on(tramai: Call) ->
         (words,) = [words for words in commands(said) if "--accept-changes" in words]
         assert words[2:] == ["--file", "a new place.yaml", "--accept-changes"]
     assert tramai(*words).exit_code == 11  # its time has not come yet
+
+
+def test_rights_to_give_are_given_to_the_file_that_is_meant(tramai: Call) -> None:
+    write("my vars", "A=1\n")
+    Path("my vars").chmod(0o644)
+    write("my tool", "#!/bin/sh\n")
+    write("w.yaml", "tramai: 1\nname: w\nsteps: [{id: a, shell: {argv: ['./my tool']}}]\n")
+    said = tramai("run", "w.yaml", "--env-file", "my vars", "--store", "sqlite:my runs.db").stderr
+    Path("my runs.db").chmod(0o644)
+    said += tramai("doctor", "--store", "sqlite:my runs.db").stdout
+    found = [shlex.split(line)[-1] for line in re.findall(r"chmod .*", said)]
+    assert sorted(map(os.path.basename, found)) == ["my runs.db", "my tool", "my vars"]
+    assert all(os.path.exists(file) for file in found)
 
 
 def test_what_init_says_to_type_next_can_be_typed(tramai: Call) -> None:

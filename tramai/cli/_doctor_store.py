@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,7 +77,7 @@ def _place(path: str, *, new: bool) -> Iterator[HealthFinding]:
             return
     yield _of("place", "ok", f"{path} can be written" if not new else f"{folder} can be written")
     if not new and (mode := os.stat(path).st_mode & 0o077):
-        hint = f"chmod {'go-rwx' if os.path.isdir(path) else '600'} {path}"
+        hint = f"chmod {'go-rwx' if os.path.isdir(path) else '600'} {shlex.quote(path)}"
         yield _of("place", "warning", f"others on this machine have rights to {path} ({mode:03o})", hint)
     kind = network_kind(folder)
     if kind is not None:

@@ -28,7 +28,9 @@ def find_program(name: str, *, env: Mapping[str, str], cwd: str) -> str:
             return path
         there = os.path.isfile(path)
         what = "is not executable" if there else "is a folder" if os.path.isdir(path) else "does not exist"
-        hint = f"chmod +x {path}" if there else None
+        import shlex
+
+        hint = f"chmod +x {shlex.quote(path)}" if there else None
         raise StepError("refused", f"the program {name} {what}", hint=hint, details={"program": name})
     found = search(name, env.get("PATH", os.defpath), cwd)
     if found is None:
