@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from tramai import kinds, retention
+from tramai import engine, kinds, plan, retention
 from tramai.errors import CheckpointCorrupt, ConfigurationError
 from tramai.portable import Unsupported
-from tramai.store import Status
+from tramai.store import Change, Lease, Mark, Status
 from tramai.stores import open_store
 from tramai.stores.memory import Memory
 from tramai.testing._store_given import begin, change, claim, done
@@ -216,3 +217,55 @@ def test_a_run_whose_journal_is_damaged_keeps_no_other_from_being_removed(tmp_pa
     }
     assert found == {"r1": "removed", "bad": "completed", "r3": "removed", "last": "removed"}
     ruled.close()
+
+
+CHILD = """\
+tramai: 1
+name: child
+steps:
+  - id: effect
+    shell: "true"
+outputs: {a: 7}
+"""
+PARENT = """\
+tramai: 1
+name: parent
+steps:
+  - id: sub
+    call: ./child.yaml
+outputs: {b: "${{ steps.sub.output.a }}"}
+"""
+
+
+def test_a_called_run_stays_until_its_caller_is_over_who_may_not_have_recorded_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "child.yaml").write_text(CHILD, encoding="utf-8")
+    (tmp_path / "parent.yaml").write_text(PARENT, encoding="utf-8")
+    inner = Memory()
+    store = retention.Retaining(inner, "completion")
+    commit = inner.commit
+
+    class Killed(BaseException):
+        pass
+
+    def dying(lease: Lease, change: Change) -> int:
+        if any(record.mark is Mark.COMPLETED and record.path == "sub" for record in change.records):
+            raise Killed
+        return commit(lease, change)
+
+    made = plan.load(str(tmp_path / "parent.yaml"))
+    with monkeypatch.context() as patch:
+        patch.setattr(inner, "commit", dying)
+        with pytest.raises(Killed):
+            engine.run(made, {}, store=store, options=engine.Options(run_id="parent"))
+    (child,) = (run for run in inner.page(limit=9)[0] if run.workflow == "child")
+    assert child.status is Status.COMPLETED
+    assert list(retention.due(inner, before=9e9)) == []
+    kept = inner._runs["parent"]
+    kept.run = replace(kept.run, lease=None)  # as if it had ended
+    assert engine.resume("parent", store=store).outputs == {"b": 7}
+    assert {run_id: inner.get(run_id).status for run_id in ("parent", child.run_id)} == {
+        "parent": Status.REMOVED,
+        child.run_id: Status.REMOVED,
+    }

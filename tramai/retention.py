@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .clock import Clock
-from .errors import CheckpointConflict, CheckpointCorrupt, ConfigurationError, LeaseHeld, NotInThatState
+from .codec import decode
+from .errors import CheckpointConflict, CheckpointCorrupt, ConfigurationError, LeaseHeld, NotFound, NotInThatState
 from .portable import portable
 from .rules import cursor_text
-from .store import Change, Lease, Note, Run, Status, Store
+from .store import CALLED, Change, Lease, Mark, Note, Record, Run, Status, Store
 
 OVER = (Status.COMPLETED, Status.CANCELLED, Status.DEAD)
 """Runs that nothing will ever change."""
@@ -36,7 +37,7 @@ def due(store: Store, *, before: float, statuses: Sequence[Status] = OVER) -> It
         cursor: str | None = None
         while True:
             runs, cursor = store.page(limit=_PAGE, after=cursor, status=status)
-            yield from (run for run in runs if ended(run) < before)
+            yield from (run for run in runs if ended(run) < before and not awaited(store, run))
             if cursor is None:
                 break
 
@@ -44,6 +45,18 @@ def due(store: Store, *, before: float, statuses: Sequence[Status] = OVER) -> It
 def ended(run: Run) -> float:
     """When a run ended; what was written last counts where that is not known."""
     return run.updated if run.finished is None else run.finished
+
+
+def awaited(store: Store, run: Run) -> bool:
+    """Whether another run has called this one and is not over: it may not have recorded yet how this one ended."""
+    if not run.started_by.startswith(CALLED):
+        return False
+    try:
+        return not store.get(run.started_by.removeprefix(CALLED)).status.terminal
+    except NotFound:
+        return False
+    except CheckpointCorrupt:
+        return True
 
 
 def remove(store: Store, run: Run, *, by: str = "", clock: Clock) -> bool:
@@ -122,8 +135,10 @@ class Retaining:
     def _sweep(self, run_id: str, now: float) -> None:
         before = now - self._age
         runs = list(self._due(before))[:AT_ONCE]
-        if not self._age and run_id not in [run.run_id for run in runs]:
-            runs = [self._store.get(run_id), *runs[: AT_ONCE - 1]]  # whatever the clocks say, this one has ended
+        if not self._age:  # whatever the clocks say, this one has ended, and with it what it has called
+            known = {run.run_id for run in runs}
+            ours = [run for run in self._with_called(run_id) if run.run_id not in known]
+            runs = [*ours, *runs[: max(AT_ONCE - len(ours), 0)]]
         removed = [run for run in runs if self._let_go(run, now)]
         # Tidying looks through the whole store, so not every removal may cost one. Where nothing is kept there is
         # little to look through, and what a run held must be gone with it.
@@ -137,7 +152,20 @@ class Retaining:
         start = cursor_text(before + 1.0, "")
         for status in OVER:
             runs, _ = self._store.page(limit=AT_ONCE, after=start, status=status)
-            yield from (run for run in runs if ended(run) <= before)
+            yield from (run for run in runs if ended(run) <= before and not awaited(self._store, run))
+
+    def _with_called(self, run_id: str) -> Iterator[Run]:
+        """A run that has ended, unless it is awaited, behind those that it has called and that are over."""
+        run = self._store.get(run_id)
+        if awaited(self._store, run):
+            return
+        with contextlib.suppress(CheckpointCorrupt):
+            for name in _called(self._store.journal(run_id)):
+                with contextlib.suppress(NotFound):
+                    one = self._store.get(name)
+                    if one.status in OVER:
+                        yield one
+        yield run
 
     def _let_go(self, run: Run, now: float) -> bool:
         logs: set[str] = set()
@@ -161,6 +189,13 @@ def _remove(store: Store, run: Run, *, by: str, now: float) -> bool:
     except (CheckpointConflict, LeaseHeld, NotInThatState):
         return False
     return True
+
+
+def _called(records: Iterable[Record]) -> Iterator[str]:
+    """The runs that a run has called."""
+    for record in records:
+        if record.mark is Mark.DECIDED and record.verb == "call" and record.value is not None:
+            yield str(decode(record.value)["run_id"])
 
 
 def _remove_logs(folder: str, run_id: str) -> None:
