@@ -49,9 +49,12 @@ class Keeper:
         self._audience = audience
         self._cancelling = False
         self._pause = min(GLANCE, ttl / 3)
-        self._over = threading.Event()
+        self.over = False
+        """Whether there is nothing to look after any more."""
         self._beginning = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._rest: threading.Event | None = None
+        """Ends the pauses of the thread; made with it, for most runs have neither."""
 
     def start(self) -> None:
         """Begin to renew, once there is something to do: a run that is over before needs no thread."""
@@ -63,10 +66,11 @@ class Keeper:
         From the thread of all keepers, which asks no store: one that does not answer keeps nobody beyond his lease.
         """
         with self._beginning:
-            if self._over.is_set():
+            if self.over:
                 return None
             if self._thread is None:
-                self._thread = threading.Thread(target=self._keep, name="tramai-lease", daemon=True)
+                rest = self._rest = threading.Event()
+                self._thread = threading.Thread(target=self._keep, args=(rest,), name="tramai-lease", daemon=True)
                 try:
                     self._thread.start()
                 except RuntimeError:  # the system gives no more threads: nobody will renew
@@ -85,23 +89,20 @@ class Keeper:
     def stop(self) -> None:
         """Stop renewing; returns when the thread has ended."""
         with self._beginning:
-            self._over.set()
+            self.over = True
+            if self._rest is not None:
+                self._rest.set()
         if self._thread is not None and self._thread.ident is not None:
             self._thread.join(timeout=10.0)
-
-    @property
-    def over(self) -> bool:
-        """Whether there is nothing to look after any more."""
-        return self._over.is_set()
 
     @property
     def expired(self) -> bool:
         """Whether the local deadline has passed."""
         return time.monotonic() >= self._deadline
 
-    def _keep(self) -> None:
+    def _keep(self, rest: threading.Event) -> None:
         deaf()
-        while not self._over.is_set():
+        while not self.over:
             try:
                 if not self._cancelling and self._store.cancel_requested(self._lease.run_id):
                     self._interrupt.set("cancelled")
@@ -117,7 +118,7 @@ class Keeper:
                 return
             except Exception:  # noqa: BLE001, S110 - a store in trouble, whatever it says, may yet come back in time
                 pass
-            self._over.wait(self._pause)
+            rest.wait(self._pause)
 
 
 class _Later:

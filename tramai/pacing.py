@@ -5,7 +5,7 @@ And how long a worker leaves alone a run that cannot be carried out here.
 
 from __future__ import annotations
 
-TOGETHER = 16
+TOGETHER = 32
 """Runs that a slot carries side by side, when they only compute."""
 _LASTS, _LASTS_TOGETHER = 0.2, 1.0
 _AHEAD = 0.1

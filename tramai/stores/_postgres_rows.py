@@ -67,34 +67,40 @@ def name_of(text: str) -> str:
 def fitting(what: str, text: str, longest: int = LONGEST_NAME) -> str:
     """The name as its column holds it; ValueError when no index can."""
     fit = name(text)
-    if len(fit.encode()) > longest:
+    if len(fit) * 4 > longest and len(fit.encode()) > longest:
         raise ValueError(f"the {what} is longer than the {longest} bytes that this store can index")
     return fit
 
 
 def run_values(key: int, run: Run) -> dict[str, Any]:
-    """A header's seldom half as the values of its columns."""
+    """What may change of a header's seldom half, as the values of its columns."""
     body, row_sum = _rows.rest(key, run)
     return {
         "key": key,
-        "run_id": fitting("run id", run.run_id),
-        "reversed": name(run.run_id[::-1]),
         "workflow": fitting("name of the workflow", run.workflow),
         "digest": fitting("digest", run.digest),
         "status": run.status.value,
-        "queue": fitting("name of the queue", run.queue),
-        "priority": run.priority,
-        "created": float(run.created),
-        "start_key": None if run.start_key is None else fitting("start key", run.start_key),
         "wake_at": None if run.wake_at is None else float(run.wake_at),
         "run_body": body,
         "run_sum": row_sum,
     }
 
 
+def life_values(run: Run) -> dict[str, Any]:
+    """The columns besides that a run has for its whole life."""
+    return {
+        "run_id": fitting("run id", run.run_id),
+        "reversed": name(run.run_id[::-1]),
+        "queue": fitting("name of the queue", run.queue),
+        "priority": run.priority,
+        "created": float(run.created),
+        "start_key": None if run.start_key is None else fitting("start key", run.start_key),
+    }
+
+
 def head(key: int, run: Run, last_seq: int, last_note: int) -> Head:
     """The moving half; when it was written is known to its column alone, for the server says it."""
-    return _rows.head(key, replace(run, updated=0.0), last_seq, last_note)
+    return _rows.head(key, run, last_seq, last_note, updated=0.0)
 
 
 def head_values(run: Run, moving: Head) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class Write(msgspec.Struct, frozen=True):
         parts, values, tail = _tail(key, change, 0, kept)
         head = columns.head(key, lean, len(change.records), len(change.notes))
         labels = sorted({columns.fitting("label", label) for label in run.labels})
-        values |= columns.run_values(key, lean) | columns.head_values(lean, head)
+        values |= columns.run_values(key, lean) | columns.life_values(lean) | columns.head_values(lean, head)
         values |= columns.lease_values(run.lease) | {"labels": labels}
         if was is not None:
             values |= _was(was)

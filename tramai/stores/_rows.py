@@ -105,9 +105,11 @@ def _decoder(kind: type[Any]) -> Callable[[str], Any]:
     return msgspec.json.Decoder(kind).decode
 
 
-def head(key: int, run: Run, last_seq: int, last_note: int) -> Head:
-    """The moving half of a header."""
+def head(key: int, run: Run, last_seq: int, last_note: int, updated: float | None = None) -> Head:
+    """The moving half of a header; with `updated`, as of then."""
     moving = msgspec.convert(run, Moving, from_attributes=True)
+    if updated is not None:
+        moving = replace(moving, updated=updated)
     return Head(key, moving, body_of(moving).decode(), last_seq, last_note)
 
 
