@@ -16,6 +16,7 @@ from tramai.plan import Plan
 from tramai.pool import Wanted, pooled
 from tramai.store import Holder, Mark, Status, Store
 from tramai.stores.memory import Memory
+from tramai.testing._fragile import FOR_EVER, Cut, Fragile
 from tramai.testing.clock import FakeClock
 
 CHILD = """\
@@ -190,6 +191,35 @@ def test_a_rerun_leaves_the_runs_alone_that_its_original_has_called(tmp_path: Pa
     assert again.status == "waiting"
     assert engine.cancel("again", store=store).status is Status.CANCELLED
     assert [store.get(run_id).status for run_id in called(store)] == [Status.FAILED]
+
+
+@pytest.mark.parametrize("replay", ["idempotent", "non_replayable"])
+def test_a_call_that_sleeps_is_no_attempt_that_was_cut_off(tmp_path: Path, store: Memory, replay: str) -> None:
+    clock, flaky = FakeClock(), name()
+    fails = f"local: {{call: 'tests.engine.functions:fail_until', with: {{name: {flaky}, times: 1}}}}"
+    waits = f"  - {{id: wait, delay: 2h}}\n  - {{id: more, delay: 2h}}\n  - id: last\n    {fails}\n  - id: check\n"
+    child = CHILD.replace("  - id: check\n", waits)
+    keys = f"    replay: {replay}\n    retry: {{max_attempts: 2, delay: 0s}}\noutputs:"
+    path = write(tmp_path, child=child, parent=PARENT.replace("outputs:", keys))
+    assert start(path, store, clock=clock).status == "sleeping"
+    for status in ("sleeping", "completed"):
+        clock.advance(7200)
+        assert engine.resume(RUN, store=store, clock=clock).status == status
+    # To sleep is no attempt: both that `retry` gives were there for the failure.
+    assert [record.attempt for record in store.journal(RUN) if record.path == "ask" and record.attempt][-1] == 2
+    assert store.get(RUN).step_executions == 2 + 6
+
+
+def test_a_call_that_is_killed_while_it_goes_on_after_its_sleep_is_in_doubt(tmp_path: Path) -> None:
+    clock, inner = FakeClock(), Memory()
+    child = CHILD.replace("  - id: check\n", "  - id: wait\n    delay: 2h\n  - id: check\n")
+    path = write(tmp_path, child=child, parent=PARENT.replace("outputs:", "    replay: non_replayable\noutputs:"))
+    assert start(path, inner, clock=clock).status == "sleeping"
+    clock.advance(7200)
+    store = Fragile(inner, Cut(write=3))
+    engine.resume(RUN, store=store, clock=clock, options=engine.Options(lease=FOR_EVER))
+    store.revive()
+    assert engine.resume(RUN, store=store, clock=clock).status == "blocked"
 
 
 def test_the_deadline_of_a_call_counts_while_the_called_run_sleeps(tmp_path: Path, store: Memory) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .audience import Audience
 from .bookkeeping import Bookkeeper
 from .clock import Clock
+from .codec import encode
 from .context import StepContext
 from .driver import Driver, Interrupted, Loop
 from .expression import ExpressionError, test
@@ -19,6 +20,7 @@ from .interrupt import Interrupt
 from .journal import Journal, Past
 from .meter import LimitReached, Meter
 from .outcomes import GoBack, StepFailed, Suspended, failure
+from .paths import SUSPENDED
 from .permits import Permits
 from .plan import Plan
 from .redact import Redactor
@@ -156,7 +158,8 @@ class StoreHost(Bookkeeper):
     async def leaf(self, node: Node, path: str, scope: dict[str, Any]) -> View:
         """Attempt a leaf step until it ends."""
         past = self.journal.past(path) or Past()
-        if node.verify is not None and past.last is not None:
+        waited = self._has_waited(path, past)
+        if not waited and node.verify is not None and past.last is not None:
             from . import verifying
 
             if verifying.in_doubt(node, past.last):
@@ -166,7 +169,7 @@ class StoreHost(Bookkeeper):
         retry = node.retry or ONCE
         if past.recent and past.last is not None and past.last.mark is Mark.FAILED:
             self._gone_on_with(node, path, past.last, past, scope)
-        used, attempt = past.recent, past.attempts
+        used, attempt = max(past.recent - waited, 0), past.attempts - waited  # the same attempt goes on
         while True:
             used, attempt = used + 1, attempt + 1
             began = self.clock.now()
@@ -177,6 +180,9 @@ class StoreHost(Bookkeeper):
                 return await self._attempt(node, path, attempt, began, scope, ends)
             except Suspended:
                 self.journal.executions -= 1  # it will be counted when it goes on
+                if node.replay is not Replay.REPLAYABLE:
+                    number = encode(attempt)
+                    self.journal.add(self.record(node.verb, f"{path}{SUSPENDED}", Mark.DECIDED, 0, value=number))
                 raise
             except StepError as raised:
                 error = LimitReached() if raised.type == "timeout" and self._out_of_time() else raised
@@ -189,6 +195,11 @@ class StoreHost(Bookkeeper):
                 self.audience.retrying(node, path, attempt, again, failed.error)
                 with contextlib.suppress(LimitReached):  # the next attempt is refused, and says why
                     await self._rest(again)
+
+    def _has_waited(self, path: str, past: Past) -> bool:
+        """Whether the last attempt of a step was suspended: it is no attempt that was cut off."""
+        last = past.last
+        return last is not None and last.mark is Mark.STARTED and self.decided(f"{path}{SUSPENDED}") == last.attempt
 
     def _gone_on_with(self, node: Node, path: str, last: Record, past: Past, scope: dict[str, Any]) -> None:
         """Raise the failure that the journal has, unless another attempt follows it, as was decided before a crash."""

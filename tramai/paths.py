@@ -7,7 +7,9 @@ import re
 import msgspec
 
 # Texts, which `re` compiles when the first path needs them: most runs have no such path.
-_ASIDE = r"@(catch|outputs|deadline|until|pause|redo|when|collected|tool\[[0-9]+\])$"
+_ASIDE = r"@(catch|outputs|deadline|until|pause|redo|when|collected|suspended|tool\[[0-9]+\])$"
+SUSPENDED = "@suspended"
+"""Behind the path of a step: its attempt, whose number it says, has not been cut off, but waits."""
 _STEP = r"([a-z][a-z0-9_]*)(?:@[0-9]+)?$"
 # A key, which may hold anything, or the number of a round.
 _ROUND = r'\[(?:"(?:[^"\\]|\\.)*"|[^\]"]*)\]|@([0-9]+)(?=[.@\[]|$)'

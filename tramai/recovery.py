@@ -10,7 +10,7 @@ import msgspec
 from .clock import Clock
 from .codec import Json, encode
 from .errors import NotFound, NotInThatState
-from .paths import step_id
+from .paths import SUSPENDED, step_id
 from .plan import Plan
 from .step import Replay
 from .store import Change, Mark, Note, Record, Run, Status, Store
@@ -25,11 +25,13 @@ _MARKS = {
 
 
 def open_attempts(records: Iterable[Record]) -> tuple[Record, ...]:
-    """The `started` records whose end was never seen."""
+    """The `started` records whose end was never seen; not those that a step has suspended in order."""
     started: dict[str, Record] = {}
     for record in records:
         if record.mark is Mark.STARTED:
             started[record.path] = record
+        elif record.path.endswith(SUSPENDED):
+            started.pop(record.path.removesuffix(SUSPENDED), None)
         elif record.mark is not Mark.DECIDED:
             started.pop(record.path, None)
     return tuple(started.values())
