@@ -191,6 +191,7 @@ class Database:
         self.server = server
         self.admin = psycopg.connect(server.url, autocommit=True)
         self._made = 0
+        self._left: list[str] = []
 
     def schema(self) -> str:
         """A name that no test had before."""
@@ -211,6 +212,34 @@ class Database:
             CREATE OR REPLACE FUNCTION "{schema}".tramai_now() RETURNS double precision LANGUAGE sql VOLATILE
                 AS 'SELECT now FROM "{schema}".the_time'""")
         return store
+
+    def lent(self) -> Store:
+        """The same in a schema that was given back, if there is one: to empty it takes a tenth of making one."""
+        while self._left:
+            url = self._left.pop()
+            if self._emptied(url.rpartition("=")[2]):
+                return open_store(url)
+        return self.store()
+
+    def give_back(self, store: Store) -> None:
+        """Take back a store that was lent; it is closed, and nothing but rows was changed there."""
+        self._left.append(store.url)
+
+    def _emptied(self, schema: str) -> bool:
+        """Whether a schema is as good as new; somebody who was left behind may still hold something there."""
+        import psycopg
+
+        rows = self.admin.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+        tables = {name for (name,) in rows} - {"tramai_meta", "the_time"}
+        try:
+            with self.admin.transaction():
+                self.admin.execute("SET LOCAL lock_timeout = '1s'")
+                self.admin.execute(";".join(f'DELETE FROM "{schema}"."{name}"' for name in sorted(tables)))
+                self.admin.execute(f"""DELETE FROM "{schema}".tramai_meta WHERE name <> 'format'""")
+                self.admin.execute(f'UPDATE "{schema}".the_time SET now = {FakeClock().now()}')
+        except psycopg.errors.LockNotAvailable:
+            return False
+        return True
 
     def clock(self, store: Store) -> FakeClock:
         """The clock that a store of `store()` goes by."""

@@ -53,11 +53,16 @@ TABLES = {"meta", "run", "head", "lease", "record", "note", "label", "blob", "de
 
 class TestPostgres(StoreContract):
     @pytest.fixture(autouse=True)
-    def _with(self, database: Database) -> None:
+    def _with(self, database: Database) -> Iterator[None]:
         self.database = database
+        self.lent: list[Store] = []
+        yield
+        for store in self.lent:
+            database.give_back(store)
 
     def make_store(self, folder: Path) -> Store:
-        return self.database.store()
+        self.lent.append(self.database.lent())
+        return self.lent[-1]
 
     def clock_of(self, store: Store) -> FakeClock:
         return self.database.clock(store)
