@@ -93,3 +93,31 @@ def test_settings_that_make_no_loop_are_refused(settings: str, code: str) -> Non
 def test_steps_inside_are_seen_outside_only_through_the_output() -> None:
     steps = FAILING.replace("    MORE\n", "")
     assert codes(steps + "- id: after\n  local: ${{ steps.half.output }}") == ["TRM204"]
+
+
+@pytest.mark.parametrize("text", ['"\\ud83d"', '"\\u0000"', '"\\ud83d]\\""'])
+def test_a_key_may_hold_what_no_encoding_can_say(text: str) -> None:
+    steps = """\
+- id: each
+  foreach:
+    items: ${{ [inputs.json] }}
+    key: ${{ item | fromjson }}
+    do: [{id: one, local: "${{ item }}"}, {id: pause, delay: 1h}]
+"""
+    top = "inputs: {json: {type: string}}\noutputs: {said: '${{ steps.each.output[0].one }}'}"
+    store, clock = Memory(), Clockwork()
+    assert ran(steps, top, given={"json": text}, store=store, clock=clock).status == "sleeping"
+    clock.time += 3600
+    assert again(store, clock=clock).outputs == {"said": text}
+
+
+def test_a_key_is_a_name_and_no_document() -> None:
+    steps = """\
+- id: each
+  foreach: {items: ["${{ inputs.long }}"], key: "${{ item }}", do: [{id: one, local: 1}]}
+"""
+    top = "inputs: {long: {type: string}}"
+    assert ran(steps, top, given={"long": "x" * 500}).status == "completed"
+    failed = ran(steps, top, given={"long": "x" * 501})
+    assert failed.error is not None
+    assert "the key of item 0 has more than 500 characters" in failed.error["message"]

@@ -24,7 +24,12 @@ def spell(key: str) -> str:
     """A key inside a path: as it is when plain, else quoted, so that paths never collide."""
     if key and len(key) <= 64 and all(char.isalnum() or char in "_-./:@+" for char in key) and key.isascii():
         return key
-    return msgspec.json.encode(key).decode("utf-8", "surrogatepass")
+    try:
+        return msgspec.json.encode(key).decode("utf-8")
+    except UnicodeEncodeError:  # half of a surrogate pair, as JSON of others may hold it
+        import json
+
+        return json.dumps(key)
 
 
 def step_id(path: str) -> str:

@@ -30,7 +30,10 @@ def again_after(retry: Retry, used: int, error: StepError) -> float | None:
         return max(error.retry_after, 0.0)
     import random
 
-    delay: float = min(retry.delay * retry.backoff ** (used - 1), retry.max_delay)
+    try:
+        delay: float = min(retry.delay * float(retry.backoff) ** (used - 1), retry.max_delay)
+    except OverflowError:  # beyond all floats
+        delay = retry.max_delay
     return delay * (1 + random.uniform(-retry.jitter, retry.jitter))  # noqa: S311 - spreads load, guards nothing
 
 

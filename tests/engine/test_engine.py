@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from tramai import engine
+from tramai.duration import Duration
 from tramai.errors import DefinitionChanged, LeaseHeld, RunCancelled, SecretMissing
 from tramai.interrupt import Interrupt
+from tramai.retrying import again_after
+from tramai.step import Retry, StepError
 from tramai.store import Holder, Mark, Note, Status
 from tramai.stores.memory import Memory
 from tramai.testing.clock import FakeClock
@@ -208,6 +211,13 @@ def test_a_retry_counts_all_attempts_and_numbers_them(store: Memory) -> None:
     )
     assert run(store, made).status == "completed"
     assert marks(store) == [("a", "failed", 1), ("a", "failed", 2), ("a", "completed", 3)]
+
+
+def test_a_pause_that_no_number_can_say_is_the_longest_there_is() -> None:
+    retry = Retry(max_attempts=1000, delay=Duration(1.0), backoff=100.0, max_delay=Duration(60.0), jitter=0.0)
+    assert [again_after(retry, used, StepError("timeout", "late")) for used in (1, 2, 154, 155, 156, 999)] == [1.0] + [
+        60.0
+    ] * 5
 
 
 def test_a_retry_only_answers_the_errors_it_names(store: Memory) -> None:

@@ -9,6 +9,9 @@ from ..expression import Expression, Value
 from ..running import Job, Walk
 from ..step import Block, Control, Finding, StepError
 
+LONGEST_KEY = 500
+"""Characters. It stands in the path of all that is recorded of an item, and no store takes paths of any length."""
+
 
 def empty(verb: Control) -> tuple[Finding, ...]:
     """A finding for each block without steps."""
@@ -48,7 +51,10 @@ def _key(walk: Walk, key: Expression, names: dict[str, Any], index: int) -> str:
     value = walk.value_with(key, names)
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
         raise StepError("expression", f"the key of item {index} must be text or a whole number, got {kind(value)}")
-    return str(value)
+    if len(text := str(value)) > LONGEST_KEY:
+        hint = "a name is enough; of a long text take `| sha256`"
+        raise StepError("expression", f"the key of item {index} has more than {LONGEST_KEY} characters", hint=hint)
+    return text
 
 
 def kind(value: object) -> str:
