@@ -21,6 +21,7 @@ from tramai.portable import Bundle
 from tramai.store import Group, Lease, Mark, Note, Status, Store
 from tramai.stores import _files, _folder_store, open_store
 from tramai.stores._files import Folder
+from tramai.stores._folder_place import Place
 from tramai.stores._segments import is_segment, segment, text_of
 from tramai.stores.file import File
 from tramai.testing._store_given import HERE, begin, change, claim, definition, done, expire, new_run, record
@@ -545,6 +546,23 @@ def test_an_older_store_is_migrated_once(folder: Path, clock: FakeClock, monkeyp
     for store in stores:
         store.close()
     assert json.loads((folder / ".store").read_text())["format"] == 3
+
+
+def test_a_migration_that_comes_second_to_a_newer_version_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_store(f"file:{folder}").close()
+    newer_kind(monkeypatch, lambda _: None)
+    turn = Place.turn
+
+    def quicker(place: Place) -> Any:
+        (folder / ".store").write_text('{"store":"file","format":9,"layout":"flat"}')
+        return turn(place)
+
+    monkeypatch.setattr(Place, "turn", quicker)
+    with pytest.raises(StoreTooNew, match="format 9"):
+        open_store(f"file:{folder}")
+    assert json.loads((folder / ".store").read_text())["format"] == 9
 
 
 def test_a_migration_that_was_killed_is_done_again(

@@ -17,7 +17,7 @@ from .audience import Audience
 from .clock import Clock
 from .codec import Json, encode
 from .driver import Interrupted
-from .errors import GroupFull, NotFound, NotInThatState, TramaiError, UnfitGroup
+from .errors import CheckpointCorrupt, GroupFull, NotFound, NotInThatState, TramaiError, UnfitGroup
 from .event import Held, RunQueued
 from .expression import ExpressionError, render_text
 from .interrupt import Interrupt
@@ -217,7 +217,7 @@ def _make_room(store: Store, run: Run, before: Collection[str], asked: set[str],
 def _held(store: Store, before: Collection[str]) -> list[Run]:
     found = []
     for run_id in before:
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFound, CheckpointCorrupt):  # one that cannot be read has its place all the same
             found.append(store.get(run_id))
     return found
 

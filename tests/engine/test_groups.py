@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from tests.engine.support import RUN, Watch, make
 from tramai import engine, plan
 from tramai.clock import SystemClock
-from tramai.errors import DefinitionChanged, GroupFull, UnfitGroup
+from tramai.errors import CheckpointCorrupt, DefinitionChanged, GroupFull, UnfitGroup
 from tramai.event import Event, RunQueued
 from tramai.interrupt import Interrupt
 from tramai.portable import Unsupported
 from tramai.results import CALLED
 from tramai.standing import ran_before
-from tramai.store import Group, Lease, Note, Record, Status, Store
+from tramai.store import Group, Lease, Note, Record, Run, Status, Store
 from tramai.stores.memory import Memory
 from tramai.testing._store_given import HERE, change, dead_holder, new_run, record
 from tramai.testing.clock import FakeClock
@@ -137,6 +137,23 @@ def test_who_waits_is_told_for_whom_and_goes_on_when_the_place_is_free(store: Me
     )  # fmt: skip
     assert [event.__class__.__name__ for event in watch.events][:2] == ["RunStarted", "RunQueued"]
     assert [note.type for note in store.notes(RUN)] == ["run.queued", "run.entered", "run.completed"]
+
+
+def test_who_waits_for_a_run_whose_values_are_damaged_waits_all_the_same(
+    store: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease, get = hold(store), store.get
+
+    def damaged(run_id: str) -> Run:
+        if run_id == "holder":
+            raise CheckpointCorrupt(what="a large value of run holder is missing", run_id=run_id)
+        return get(run_id)
+
+    watch = OnceQueued(lambda: let_go(store, lease))
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "get", damaged)
+        assert start(store, flow(), None, watch).outputs == {"a": 1}
+    assert [event.before for event in watch.queued()] == [()]
 
 
 def test_two_workflows_that_name_one_group_wait_for_each_other(store: Memory) -> None:

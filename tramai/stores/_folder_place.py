@@ -304,6 +304,8 @@ class Place:
             marker = self._marker()
             if marker is None:
                 raise CheckpointCorrupt(what=f"the file {_MARKER} of the store is missing")
+            if marker.format > self.kind.format:  # a newer version was quicker
+                raise StoreTooNew(found=marker.format, known=self.kind.format)
             for step in self.kind.migrations[marker.format - 1 :]:
                 step(self.folder)
                 marker = msgspec.structs.replace(marker, format=marker.format + 1)
