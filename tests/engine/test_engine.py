@@ -215,9 +215,8 @@ def test_a_retry_counts_all_attempts_and_numbers_them(store: Memory) -> None:
 
 def test_a_pause_that_no_number_can_say_is_the_longest_there_is() -> None:
     retry = Retry(max_attempts=1000, delay=Duration(1.0), backoff=100.0, max_delay=Duration(60.0), jitter=0.0)
-    assert [again_after(retry, used, StepError("timeout", "late")) for used in (1, 2, 154, 155, 156, 999)] == [1.0] + [
-        60.0
-    ] * 5
+    pauses = [again_after(retry, used, StepError("timeout", "late")) for used in (1, 2, 154, 155, 156, 999)]
+    assert pauses == [1.0, *[60.0] * 5]
 
 
 def test_a_retry_only_answers_the_errors_it_names(store: Memory) -> None:
