@@ -493,6 +493,27 @@ def test_a_link_to_the_file_is_the_same_store_with_the_same_lock(path: Path, clo
     assert alias.is_symlink()
 
 
+@pytest.mark.skipif(not _sqlite_connection.NEEDS_TURNS, reason="this SQLite needs no turns")
+def test_a_lock_that_somebody_removes_is_made_again_and_taken_by_all(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other = open_store(f"sqlite:{path}"), open_store(f"sqlite:{path}")
+    lease = begin(store, clock)
+    Path(f"{path}.lock").unlink()  # as people do with lock files that look stale
+    store.commit(lease, change(clock, record(1)))
+    taken = _files.Lock.at(f"{path}.lock")
+    taken.take()
+    monkeypatch.setattr(_files, "PATIENCE", 0.05)
+    for one in (store, other):
+        with pytest.raises(StoreUnavailable, match="busy"):
+            one.commit(lease, change(clock, record(2)))
+    taken.close()
+    other.commit(lease, change(clock, record(2)))
+    shutil.rmtree(path.parent)
+    store.close()
+    other.close()
+
+
 def test_a_run_imports_no_schema_tools(path: Path) -> None:
     open_store(f"sqlite:{path}").close()
     code = (

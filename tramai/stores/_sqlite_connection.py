@@ -46,6 +46,7 @@ class Connection:
     """One connection, safe for all threads: a mutex lets one of them in at a time."""
 
     def __init__(self, path: str, lock: Lock) -> None:
+        self._path = path
         self._lock = lock
         self._mutex = threading.Lock()
         self._failed = False
@@ -80,7 +81,7 @@ class Connection:
         try:
             self._check_usable()
             if NEEDS_TURNS:
-                self._lock.take()
+                self._take_turn()
             try:
                 self._begin()
             except BaseException:
@@ -116,9 +117,11 @@ class Connection:
             raw, self._raw = self._raw, None
             if raw is None:
                 return
-            with locked(self._lock):
+            try:
+                self._take_turn()
                 raw.close()
-            self._lock.close()
+            finally:
+                self._lock.close()
 
     def __del__(self) -> None:
         # Python closes a forgotten connection all the same, but without waiting for its turn.
@@ -146,6 +149,18 @@ class Connection:
         if self._raw is not None and self._raw.in_transaction:
             with contextlib.suppress(*FAILED):
                 self._cursor.execute("ROLLBACK")
+
+    def _take_turn(self) -> None:
+        """Wait for the lock; the one that others take, if somebody has removed its file."""
+        self._lock.take()
+        while self._lock.removed():
+            try:
+                there = Lock.at(f"{self._path}.lock")
+            except OSError:
+                return  # the folder is gone, and nobody else comes
+            self._lock.close()
+            self._lock = there
+            self._lock.take()
 
     def _give_turn(self) -> None:
         if NEEDS_TURNS:
