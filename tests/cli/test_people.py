@@ -434,3 +434,19 @@ def test_what_a_run_that_goes_back_shows(tramai: Call, snapshot: SnapshotAsserti
         "draft": "succeeded", "review": "succeeded", "publish": "succeeded",
     }  # fmt: skip
     assert tramai("rerun", "@last", "--from", "publish").stdout == "it: a draft, feedback shorter\n"
+
+
+def test_an_interrupted_run_is_found_behind_many_that_are_carried(tramai: Call) -> None:
+    from tests.cli.test_exit_codes import claimed
+
+    store = open_store("sqlite:.tramai/tramai.db")
+    elsewhere = Holder("another-host", "", 1, "")
+    lease = claimed(store, "left", elsewhere)
+    store.renew(lease, ttl=0.001, now=time.time())
+    for number in range(25):
+        claimed(store, f"carried-{number}", elsewhere)
+    store.close()
+    found = document(tramai("status", "--json"))
+    assert [one["run_id"] for one in found["interrupted"]] == ["left"]
+    assert (len(found["running"]), found["more"]) == (20, ["running"])
+    assert len(document(tramai("status", "--json", "--limit", "30"))["running"]) == 25

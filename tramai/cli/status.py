@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GROUPS = ("waiting", "blocked", "failed", "interrupted", "sleeping", "running")
+LOOKED = 1000
+"""Runs that are looked at to tell who is carried and who is not."""
 _TITLES = {
     "waiting": "waiting for a decision",
     "blocked": "blocked: the outcome of a step is unknown",
@@ -82,14 +84,14 @@ def gather(store: Store, limit: int, workflow: str | None = None) -> Matters:
     groups: dict[str, list[Matter]] = {}
     more: list[str] = []
     faults: dict[str, Mapping[str, str]] = {}
+    found = {
+        status: _newest(store, status, limit, workflow, faults)
+        for status in dict.fromkeys(status for name in GROUPS for status in _STORED[name])
+    }
     for name in GROUPS:
-        runs: list[Run] = []
-        for status in _STORED[name]:
-            page, following = store.page(limit=limit, status=status, workflow=workflow)
-            faults |= {fault.get("run_id", ""): fault for fault in store.faults()}
-            runs += [run for run in page if _belongs(name, run, now)]
-            if following is not None and name not in more:
-                more.append(name)
+        runs = [run for status in _STORED[name] for run in found[status][0] if _belongs(name, run, now)]
+        if len(runs) > limit or any(found[status][1] for status in _STORED[name]):
+            more.append(name)
         runs.sort(key=lambda run: (run.created, run.run_id), reverse=True)
         groups[name] = [_matter(store, name, run, now) for run in runs[:limit]]
     unreadable = [
@@ -98,6 +100,17 @@ def gather(store: Store, limit: int, workflow: str | None = None) -> Matters:
     ]
     ailing = _ailing(store, workflow, now)
     return msgspec.convert({**groups, "schedules": ailing, "more": more, "faults": unreadable}, Matters)
+
+
+def _newest(
+    store: Store, status: Status, limit: int, workflow: str | None, faults: dict[str, Mapping[str, str]]
+) -> tuple[list[Run], bool]:
+    """The newest runs of a status, and whether there are more. Of those that may be in anybody's hands or in nobody's
+    there are so many that an interrupted one is found behind all that are carried."""
+    wanted = LOOKED if status in (Status.RUNNING, Status.READY) else limit
+    runs, cursor = store.page(limit=wanted, status=status, workflow=workflow)
+    faults |= {fault.get("run_id", ""): fault for fault in store.faults()}
+    return [*runs], cursor is not None
 
 
 def _typed(session: Session, found: Matters) -> Matters:
