@@ -210,3 +210,23 @@ def test_a_full_disk_is_said_to_be_full_by_those_who_look_too(tramai: Call) -> N
     assert [result.exit_code for result in told] == [7, 7, 7]
     assert all("no space is left" in result.stderr for result in told)
     assert tramai("show", "@last").exit_code == 0
+
+
+def test_nothing_is_left_for_others_in_a_store_that_ends_with_the_process(tramai: Call) -> None:
+    write("hello.yaml", HELLO)
+    write("s.yaml", HELLO.replace("steps:", "schedules: [{cron: '0 6 * * *', timezone: UTC}]\nsteps:"))
+    for words in (
+        "run hello.yaml --detach",
+        "schedule apply s.yaml",
+        "schedule run s",
+        "worker --once",
+        "schedule serve",
+    ):
+        result = tramai(*words.split(), "--store", "memory:")
+        assert (result.exit_code, "memory: is not shared" in result.stderr) == (2, True), words
+
+
+def test_nobody_to_drain_is_said_in_words(tramai: Call) -> None:
+    for words, says in ((("--all",), "this store has none"), (("--pool", "blue"), "the pool blue has none")):
+        result = tramai("worker", "drain", *words)
+        assert (result.exit_code, says in result.stderr) == (4, True)

@@ -30,6 +30,7 @@ def detached(session: Session, request: Request, *, detach: bool, queue: str | N
     if request.until is not None or request.reports:
         what = "--until and --report do not go with --detach: they are for who carries the run out"
         raise UsageError(what=what, hint="tramai resume RUN --until STEP")
+    session.must_last()
     plan, bound = asked_for(session, request)
 
     def make(signals: Signals) -> Run:

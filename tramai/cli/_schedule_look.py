@@ -28,6 +28,8 @@ def table(session: Session, *, writing: bool = False) -> Timetable:
     """The store, as one that schedules can be kept in."""
     from ..timetable import timetabled
 
+    if writing:
+        session.must_last()
     return timetabled(session.store() if writing else session.looking())
 
 

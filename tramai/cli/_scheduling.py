@@ -121,8 +121,7 @@ def serve(session: Session, poll: str) -> int:
     from ._worker import Teller, seconds
 
     session.variables()
-    if session.settings.store.partition(":")[0] == "memory":
-        raise UsageError(what="memory: is not shared between processes", hint="sqlite:PATH is, on one host")
+    session.must_last()
     pause = seconds("--poll", poll)
     if pause <= 0:
         raise UsageError(what="--poll must be longer than 0s")

@@ -124,6 +124,13 @@ class Session:
             self._store = self._open(create=True)
         return self._store
 
+    def must_last(self) -> None:
+        """Refuse a store that is gone with this process, where something is left in it for others."""
+        if self.settings.store.partition(":")[0] == "memory":
+            from ..errors import UsageError
+
+            raise UsageError(what="memory: is not shared between processes", hint="sqlite:PATH is, on one host")
+
     def looking(self) -> Store:
         """The store for those who only look: where there is none, an empty one, and nothing is made."""
         if self._store is None:

@@ -51,8 +51,7 @@ def serve(
 
     session.variables()
     settings = session.settings
-    if settings.store.partition(":")[0] == "memory":
-        raise UsageError(what="memory: is not shared between processes", hint="sqlite:PATH is, on one host")
+    session.must_last()
     lease, pause = float(settings.seconds("lease")), seconds("--poll", poll)
     if lease <= 0 or pause <= 0:
         raise UsageError(what="--lease and --poll must be longer than 0s")
@@ -139,9 +138,11 @@ def ask_to_drain(session: Session, name: str | None, *, pool: str | None, everyb
     for one in _fitting(_workers(session), name, pool):
         with contextlib.suppress(NotFound):  # it has ended by itself meanwhile
             asked.append(store.drain(one.id, now=time.time()))
+    if not asked and name is None:
+        whose = f"the pool {pool}" if pool is not None else "this store"
+        raise NotFound(kind="worker", name=f"{whose} has none", hint="tramai worker list")
     if not asked:
-        missing = name or (f"of the pool {pool}" if pool is not None else "at all")
-        raise NotFound(kind="worker", name=missing, hint="tramai worker list")
+        raise NotFound(kind="worker", name=name, hint="tramai worker list")
     if session.json:
         session.emit(Draining(worker=_view(asked[0]), workers=[_view(one) for one in asked]))
     for one in asked:
