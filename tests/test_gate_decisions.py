@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tramai import deciding, engine
+from tramai import asking, deciding, engine
 from tramai.clock import SystemClock
 from tramai.errors import CheckpointConflict, NotFound, NotInThatState, UsageError
 from tramai.event import Event, GateAsked
@@ -259,3 +259,17 @@ def test_a_question_in_a_branch_that_was_given_up_is_not_open() -> None:
     over = replace(record, seq=2, path="fan", mark=deciding.Mark.COMPLETED, value="1")
     assert deciding.opened([inside], ()) != ()
     assert deciding.opened([inside, over], ()) == ()
+
+
+def test_a_look_at_many_questions_reads_each_line_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = '{items: "${{ inputs.items }}", do: [{id: ok, gate: {ask: now?}}]}'
+    made = planned(f"- id: all\n  parallel: {items}\n", "inputs: {items: {type: array}}")
+    store = Memory()
+    engine.run(made, {"items": list(range(60))}, store=store, options=engine.Options(run_id="r1"))
+    for number in range(40):
+        deciding.decide(store, "r1", f"all[{number}].ok", decision="approved", by="ann", clock=Clockwork())
+    read: list[str] = []
+    whole = asking.decode
+    monkeypatch.setattr(asking, "decode", lambda text: read.append(text) or whole(text))
+    assert sum(one.decision is not None for one in deciding.look(store, "r1")) == 40
+    assert len(read) == 40

@@ -69,16 +69,19 @@ def subject(path: str, number: int) -> dict[str, Json]:
 
 def votes(notes: Iterable[Note], path: str, number: int) -> tuple[Vote, ...]:
     """What was said to one asking, in order."""
-    found = []
+    return tuple(all_votes(notes).get((path, number), ()))
+
+
+def all_votes(notes: Iterable[Note]) -> dict[tuple[Any, Any], list[Vote]]:
+    """What was said to every asking, by its path and number, each in order."""
+    found: dict[tuple[Any, Any], list[Vote]] = {}
     for note in notes:
         if note.type != DECIDED or note.data is None:
             continue
         data = decode(note.data)
-        if data.get("path") == path and data.get("asking") == number:
-            found.append(
-                Vote(decision=data["decision"], by=note.by, at=note.at, comment=note.comment, data=data.get("data"))
-            )
-    return tuple(found)
+        vote = Vote(decision=data["decision"], by=note.by, at=note.at, comment=note.comment, data=data.get("data"))
+        found.setdefault((data.get("path"), data.get("asking")), []).append(vote)
+    return found
 
 
 def outcome(question: Question, said: Sequence[Vote]) -> Decision | None:

@@ -114,12 +114,12 @@ def opened(records: Iterable[Record], notes: Sequence[Note]) -> tuple[Open, ...]
             asked.pop(record.path, None)
             if record.mark is not Mark.FAILED:
                 over.add(record.path)
-    found = []
+    found, votes = [], asking.all_votes(notes)
     for path, record in asked.items():
-        if any(path.startswith(f"{container}[") for container in over):
+        if any(path[:at] in over for at, sign in enumerate(path) if sign == "["):
             continue  # what it stands in went on without it
         question = msgspec.convert(decode(record.value or "null"), Question)
-        said = asking.votes(notes, path, question.number)
+        said = tuple(votes.get((path, question.number), ()))
         found.append(Open(path=path, question=question, votes=said, decision=asking.outcome(question, said)))
     return tuple(found)
 
