@@ -105,6 +105,20 @@ def test_rights_to_give_are_given_to_the_file_that_is_meant(tramai: Call) -> Non
     assert all(os.path.exists(file) for file in found)
 
 
+@pytest.mark.parametrize("field", ["the ticket", "a:b", "it's $HOME", "日本 語"])
+def test_a_field_of_any_name_can_be_given_as_it_is_shown(tramai: Call, field: str) -> None:
+    form = {"properties": {field: {"type": "string"}}, "required": [field]}
+    gate = json.dumps({"ask": "Go on?", "form": form}, ensure_ascii=False)
+    write("asks.yaml", f"tramai: 1\nname: asks\nsteps: [{{id: ok, gate: {gate}}}]\n")
+    (shown,) = re.findall(r"approve: +(tramai approve .*)", tramai("run", "asks.yaml").stderr)
+    words = shlex.split(shown.replace("…", "OPS-7"))
+    assert tramai(*words[1:]).exit_code == 0, shown
+    (event,) = [
+        one for one in document(tramai("show", "@last", "--json"))["run"]["events"] if one["type"] == "gate.decided"
+    ]
+    assert event["data"]["data"] == {field: "OPS-7"}
+
+
 def test_what_init_says_to_type_next_can_be_typed(tramai: Call) -> None:
     made = document(tramai("init", "my flows", "--json"))
     for line in made["next"]:

@@ -13,7 +13,8 @@ from ..errors import InvalidInput, Problem, UsageError
 
 LONGEST = 256 << 20
 """Bytes of a file that inputs are read from."""
-_PAIR = re.compile(r"([^=:@\s]+)(:?=)(.*)", re.DOTALL)
+_PAIR = re.compile(r"([^=:@\s](?:[^=]*?[^=\s])??)(:?=)(.*)", re.DOTALL)
+"""Fields of forms have names with blanks and colons, too."""
 
 
 def gather(pairs: Iterable[str], file: str | None, *, flag: str = "-i") -> dict[str, Any]:
