@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from typing import Any, cast
 
 from .. import kinds
@@ -71,16 +72,16 @@ def _kind(url: str) -> tuple[Any, str, str | None]:
         kind = _SCHEMES.get(scheme, scheme)
         found = kinds.find("stores", kind), where, rule
         if "?" in where and kind not in _SCHEMES.values():
-            _refuse_parameters(where)
+            _refuse_parameters(where, getattr(found[0], "PARAMETERS", ()))
         return found
     except KeyError:
         return _elsewhere(url), where, rule
 
 
-def _refuse_parameters(where: str) -> None:
+def _refuse_parameters(where: str, known: Collection[str]) -> None:
     """ConfigurationError for what would be taken for a part of a path, unless there is one: `?retentoin=30d`."""
     found = re.search(r"\?(\w+)=", where)
-    if found is not None and not os.path.lexists(where):
+    if found is not None and found[1] not in known and not os.path.lexists(where):
         what = f"the URL of the store has a parameter that nothing knows: {found[1]}"
         raise ConfigurationError(what=what, hint="after a path there can be ?retention=DURATION")
 

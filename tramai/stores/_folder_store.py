@@ -32,6 +32,9 @@ _KNOWN = 48
 class FolderStore(Whole):
     """A store in a folder, with a folder for each run."""
 
+    PARAMETERS = ("layout",)
+    """What its URL may have behind the path."""
+
     def __init__(self, where: str = "", *, create: bool = True) -> None:
         """Open the folder, and make it if need be; NotFound instead with `create=False`."""
         super().__init__()
