@@ -26,7 +26,7 @@ def test_the_file_with_everything_has_no_problem() -> None:
     assert {node.verb for node in found.steps.walk()} == build.verbs()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_both_refuse_the_same_data(seed: int) -> None:
     source = document.read(str(EVERYTHING))
     published = schema.workflow_schema()
