@@ -62,7 +62,7 @@ class Portable(Store, Protocol):
     Two more methods are optional and looked up by name: `verify() -> Iterable[str]`, what is wrong with the store
     itself, beside its runs; and, on the class, `ddl(where) -> str`, the SQL that makes an empty store at this place,
     without connecting to it. So is, on the class, `peek(where) -> int | None`: the format of what lies there, without
-    changing or migrating it.
+    changing or migrating it; and `newest() -> int`, the format that it would be migrated to.
     """
 
     def adopt(self, bundle: Bundle) -> Run:

@@ -23,6 +23,7 @@ from tests.cli.conftest import HELLO, ROOT, document, write
 from tests.plugin_install import installed
 from tramai import kinds, provider
 from tramai.cli import _doctor_models
+from tramai.stores import peek
 
 Call = Callable[..., Result]
 CANARY = "sk-canary-5d1f"
@@ -165,6 +166,34 @@ def test_a_store_of_a_newer_format_is_an_error(tramai: Call, hello: str) -> None
     assert result.exit_code == 1
     assert document(result)["usable"] is False
     assert "999" in findings(result, "store")["store"][1]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "file"])
+def test_a_store_of_an_older_format_is_told_and_left_as_it_is(
+    tramai: Call, hello: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"{kind}:there"
+    assert tramai("run", hello, "--store", url).exit_code == 0
+    if kind == "sqlite":
+        from tramai.stores import _sqlite_schema as schema
+
+        monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, lambda db: None))
+    else:
+        from msgspec.structs import replace
+
+        from tramai.stores.file import File
+
+        kinds = (*File.KIND.migrations, lambda folder: None)
+        monkeypatch.setattr(File, "KIND", replace(File.KIND, migrations=kinds))
+    before = peek(url)
+    assert before is not None
+    result = tramai("doctor", "--store", url, "--json")
+    assert result.exit_code == 0
+    state, text = findings(result, "store")["store"]
+    assert (state, f"format {before}; " in text, f"to format {before + 1}" in text) == ("warning", True, True)
+    assert peek(url) == before
+    assert f"is now format {before + 1}" in tramai("store", "migrate", "--store", url).stdout
+    assert findings(tramai("doctor", "--store", url, "--json"), "store")["store"][0] == "ok"
 
 
 def test_a_store_that_cannot_be_is_an_error(tramai: Call, place: Path) -> None:

@@ -17,10 +17,14 @@ _LITTLE = 100_000_000
 def store(session: Session) -> Iterator[HealthFinding]:
     """Whether it can be opened, its format, who else may read it, and whether it can be written."""
     from ..errors import TramaiError
-    from ..stores import peek, shown
+    from ..stores import older, peek, shown
 
     url = session.settings.store
     try:
+        before = older(url)
+        if before is not None:
+            yield from _older(session, shown(url), *before)
+            return
         there = peek(url) is not None or not _is_file(url)
         found = session.looking()
     except TramaiError as error:
@@ -41,6 +45,13 @@ def store(session: Session) -> Iterator[HealthFinding]:
         yield _of("store", "ok", f"{shown(url)}: opens")
     else:
         yield from _described(info)
+    yield from _logs(session)
+
+
+def _older(session: Session, shown: str, found: int, present: int) -> Iterator[HealthFinding]:
+    """It is not opened: that alone would bring it up to date, and older versions would be refused from then on."""
+    text = f"{shown}: format {found}; the next command that opens it brings it to format {present}, for good"
+    yield _of("store", "warning", text, "back up first, drain older workers, then: tramai store migrate")
     yield from _logs(session)
 
 

@@ -46,6 +46,19 @@ def peek(url: str) -> int | None:
     return None if look is None else cast(int | None, look(where))
 
 
+def older(url: str) -> tuple[int, int] | None:
+    """The format of what lies at a URL, and the present one to which the first who opens it brings it; None for others.
+
+    Nothing is changed.
+    """
+    kind, where, _ = _kind(url)
+    look, newest = getattr(kind, "peek", None), getattr(kind, "newest", None)
+    if look is None or newest is None:
+        return None
+    found, present = look(where), newest()
+    return (found, present) if found is not None and found < present else None
+
+
 def ddl(url: str) -> str:
     """The SQL that makes an empty store at a URL, without connecting to it; Unsupported where there is no SQL."""
     kind, where, _ = _kind(url)

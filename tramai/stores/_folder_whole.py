@@ -131,6 +131,11 @@ class Whole(Pages):
         """The format of the store at a place; None where there is none."""
         return peek(where, cls.KIND)
 
+    @classmethod
+    def newest(cls) -> int:
+        """The format that stores have now."""
+        return cls.KIND.format
+
     def _hints(self) -> Iterator[str]:
         yield f"layout {self._place.layout}"
 

@@ -135,6 +135,13 @@ class Whole:
             hints=tuple(_hints(self._path, str(mode), int(free) * int(page))),
         )
 
+    @staticmethod
+    def newest() -> int:
+        """The format that files have now."""
+        from . import _sqlite_schema as schema
+
+        return len(schema.MIGRATIONS)
+
     def verify(self) -> tuple[str, ...]:
         """What is wrong with the file itself: its pages and indexes, large texts, rows without their run."""
         import hashlib
