@@ -43,7 +43,10 @@ def judge(
     blocking = tuple(
         difference
         for difference in changed
-        if difference in ran or difference.step in over or _rewrites(difference, order[: last + 1])
+        if difference in ran
+        or difference.step in over
+        or _rewrites(difference, order[: last + 1])
+        or _folds_otherwise(difference, old)
     )
     if accept and not blocking:
         return
@@ -81,6 +84,12 @@ def path_ids(path: str) -> tuple[str, ...]:
 
 def _touches(difference: Difference, begun: frozenset[str]) -> bool:
     return difference.step in begun or (difference.kind == "renamed" and difference.old in begun)
+
+
+def _folds_otherwise(difference: Difference, old: Plan) -> bool:
+    """Whether what was saved to a key of the state would come to something else now: all of it is put together anew."""
+    of_key = difference.step is None and difference.what.startswith("state.") and difference.what.endswith(".reduce")
+    return of_key and difference.what[len("state.") : -len(".reduce")] in old.workflow.state
 
 
 def _rewrites(difference: Difference, before: Sequence[str]) -> bool:

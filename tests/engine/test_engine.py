@@ -477,6 +477,31 @@ def test_a_step_added_inside_a_container_that_has_ended_cannot_be_accepted(store
     assert [difference.step for difference in caught.value.details["blocking"]] == ["two"]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "blocking"),
+    [
+        ({"initial": 0}, {"initial": 0, "reduce": "sum"}, ["state.n.reduce"]),
+        ({"initial": 0, "reduce": "sum"}, {"initial": 0}, ["state.n.reduce"]),
+        ({"initial": 0, "reduce": "sum"}, {"initial": 0, "reduce": "last"}, ["state.n.reduce"]),
+        ({"initial": 0}, {"initial": 0, "schema": {"type": "integer"}}, None),
+    ],
+)
+def test_what_was_saved_is_not_put_together_in_another_way(
+    store: Memory, before: dict[str, Any], after: dict[str, Any], blocking: list[str] | None
+) -> None:
+    saves = [{"id": f"s{number}", "local": number, "save": {"n": "${{ result }}"}} for number in (5, 6)]
+    steps = [*saves, {"id": "flaky", "local": call("fail_until", name=name(), times=1)}]
+    assert run(store, make(steps, state={"n": before})).status == "failed"
+    changed = make(steps, state={"n": after, "more": {"initial": [], "reduce": "append"}})
+    if blocking is None:
+        assert engine.resume(RUN, store=store, plan=changed, accept_changes=True).status == "completed"
+        return
+    with pytest.raises(DefinitionChanged) as caught:
+        engine.resume(RUN, store=store, plan=changed, accept_changes=True)
+    found = caught.value.details["blocking"]
+    assert [difference.what for difference in found] == blocking  # type: ignore[attr-defined]
+
+
 def test_a_missing_secret_is_refused_before_anything_is_written(store: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRAMAI_TEST_SECRET", raising=False)
     made = make([{"id": "a", "local": "1"}], secrets={"TOKEN": {"env": "TRAMAI_TEST_SECRET"}})
