@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 
-from tramai.errors import NotFound, StoreTooNew, StoreUnavailable
+from tramai.errors import LeaseLost, NotFound, StoreTooNew, StoreUnavailable
 from tramai.pool import Wanted, pooled
 from tramai.store import Group, Mark, Status, Store
 from tramai.stores import _files, _sqlite_connection, _sqlite_schema, open_store
 from tramai.stores._sqlite_connection import Connection
 from tramai.stores.sqlite import Sqlite
 from tramai.testing._store_given import HERE, TTL, begin, change, done, expire, new_run, record
+from tramai.testing._store_together import Turns
 from tramai.testing.clock import FakeClock
 from tramai.testing.store_contract import Opener, StoreContract
 from tramai.timetable import timetabled
@@ -544,3 +545,31 @@ def test_a_forgotten_store_closes_its_file(path: Path, clock: FakeClock) -> None
     begin(store, clock)
     del store
     assert not Path(f"{path}-wal").exists()
+
+
+@pytest.mark.parametrize("statement", ["SAVEPOINT one", "RELEASE one", "COMMIT"])
+def test_when_what_several_have_in_common_fails_each_is_written_by_itself(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    store: Any = open_store(f"sqlite:{path}")
+    leases = [begin(store, clock, f"r{number}") for number in range(4)]
+    store.release(leases[0], now=clock.now())
+    cursor, failed = store._connection._cursor, []
+
+    class Fails:
+        """The cursor, once on a disk that is full."""
+
+        def execute(self, text: str, values: tuple[Any, ...] = ()) -> Any:
+            if text == statement and not failed:
+                failed.append(text)
+                raise sqlite3.OperationalError("database or disk is full")
+            return cursor.execute(text, values)
+
+    turns = Turns(store)
+    monkeypatch.setattr(store._connection, "_cursor", Fails())
+    mine = change(clock, done(1, "mine"))
+    answers = turns.all([lambda lease=lease: store.commit(lease, mine) for lease in leases])  # type: ignore[misc]
+    assert (failed, turns.sent) == ([statement], [4])
+    assert isinstance(answers[0], LeaseLost)
+    assert [len(store.journal(lease.run_id)) for lease in leases] == [0, 1, 1, 1]
+    store.close()

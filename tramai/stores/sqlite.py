@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from .. import rules
@@ -22,6 +21,7 @@ from . import _sqlite_file as place
 from . import _sqlite_rows as columns
 from . import _sqlite_schema as schema
 from ._files import Lock, locked
+from ._sqlite_commit import Commits
 from ._sqlite_connection import FAILED, Connection, Failure, public
 from ._sqlite_pool import GET_BY_KEY, HEADER, Pool
 from ._sqlite_timetable import Timetable
@@ -34,18 +34,13 @@ _GET_HEAD = """SELECT run.id, head.last_seq, head.last_note, head.body, head.sum
 
 # LEFT JOIN: a run that lost its other half is a damaged one, not one that never was.
 
-# The fence: who lost the lease, or let it expire, changes no row here, and then the whole transaction is taken back.
-_IF_HELD = "WHERE run=? AND fence=? AND lease_token=? AND lease_owner=? AND lease_expires>?"
-_SET_HEAD = f"UPDATE head SET {', '.join(f'{name}=?' for name in columns.HEAD)} "  # noqa: S608 (constants)
-_SET_HEAD_IF_HELD = _SET_HEAD + _IF_HELD
+_SET_HEAD = f"UPDATE head SET {', '.join(f'{name}=?' for name in columns.HEAD)} WHERE run=?"  # noqa: S608 (constants)
 _SET_RUN = f"UPDATE run SET {', '.join(f'{name}=?' for name in columns.RUN[1:])} WHERE id=?"  # noqa: S608 (constants)
-# What nearly every commit does, in one statement: nothing is read when nobody wrote since this process last did.
-_GO_ON = f"UPDATE head SET last_seq=?, last_note=?, body=?, sum=? {_IF_HELD} AND last_seq=? AND body=?"  # noqa: S608
 
 _KNOWN = 256
 
 
-class Sqlite(Pool, Timetable):
+class Sqlite(Commits, Pool, Timetable):
     """A store in one SQLite file, shared by the processes of one host."""
 
     def __init__(self, where: str = "", *, create: bool = True) -> None:
@@ -120,16 +115,6 @@ class Sqlite(Pool, Timetable):
                 return
             if rules.gives_back(run.lease, lease, now=now):
                 self._rewrite(replace(run, lease=None), head)
-
-    def commit(self, lease: Lease, change: Change) -> int:
-        """Apply a change under the lease; see `Store.commit`."""
-        with self._connection:
-            if _goes_on(change):
-                after = self._go_on(lease, change)
-            else:
-                after = self._turn(lease, change)
-        self._remember(lease.run_id, after)
-        return after.moving.revision
 
     def amend(self, run_id: str, *, revision: int, change: Change) -> int:
         """Apply an operator's change; see `Store.amend`."""
@@ -255,48 +240,12 @@ class Sqlite(Pool, Timetable):
 
     # What follows runs inside a transaction.
 
-    def _go_on(self, lease: Lease, change: Change) -> rows.Head:
-        """A commit that touches only what moves."""
-        change = rows.lean_change(change, self._keep)
-        known = self._known.get(lease.run_id)
-        after = None if known is None else self._move(known, lease, change)
-        if known is None or after is None:
-            try:
-                known = self._head(lease.run_id)
-            except NotFound:
-                raise LeaseLost from None
-            after = self._move(known, lease, change)
-        if after is None:
-            raise LeaseLost
-        self._append(known, change)
-        return after
-
-    def _move(self, before: rows.Head, lease: Lease, change: Change) -> rows.Head | None:
-        """Write the moving half, if it is still as before and the lease current; None when it was not written."""
-        after = before.after(rules.progressed(before.moving, change), change)
-        values = (after.last_seq, after.last_note, after.body, after.sum)
-        held = (before.key, lease.fence, lease.token, lease.owner, change.now)
-        written = self._execute(_GO_ON, (*values, *held, before.last_seq, before.body)).rowcount
-        return after if written == 1 else None
-
-    def _turn(self, lease: Lease, change: Change) -> rows.Head:
-        """A commit that changes what runs are looked up by, or the lease: the whole header, under the same fence."""
-        before, head = self._header_or_lost(lease)
-        run = rules.changed(before, rows.lean_change(change, self._keep))
-        after = rows.head(head.key, run, head.last_seq + len(change.records), head.last_note + len(change.notes))
-        held = (head.key, lease.fence, lease.token, lease.owner, change.now)
-        if self._execute(_SET_HEAD_IF_HELD, (*columns.head_row(run, after), *held)).rowcount != 1:
-            raise LeaseLost
-        self._set_run(head.key, run)
-        self._append(head, change)
-        return after
-
     def _rewrite(self, run: Run, head: rows.Head, change: Change | None = None) -> None:
         """Write a header that was read in this transaction, and so cannot have changed since."""
         if change is None:
             change = Change(now=run.updated)
         after = rows.head(head.key, run, head.last_seq + len(change.records), head.last_note + len(change.notes))
-        self._execute(_SET_HEAD + "WHERE run=?", (*columns.head_row(run, after), head.key))
+        self._execute(_SET_HEAD, (*columns.head_row(run, after), head.key))
         self._set_run(head.key, run)
         self._append(head, change)
 
@@ -377,11 +326,6 @@ class Sqlite(Pool, Timetable):
     def _fetch(self, sha: str) -> bytes | None:
         row = self._execute("SELECT data FROM blob WHERE sha=?", (sha,)).fetchone()
         return None if row is None else row[0]
-
-
-def _goes_on(change: Change) -> bool:
-    """Whether a change leaves alone what runs are looked up by, the lease and the definition."""
-    return change.status is None and change.wake_at is UNSET and not change.release and change.definition is None
 
 
 def _page_query(filters: tuple[str, ...]) -> str:

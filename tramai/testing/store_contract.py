@@ -14,8 +14,9 @@
 
 The suite reads as the specification; its parts are `_store_creating`, `_store_leases`, `_store_journal`,
 `_store_groups`, `_store_operators`, `_store_pages`, `_store_races`, `_store_processes`, `_store_walk`,
-`_store_whole`, `_store_retention`, `_store_pool`, `_store_lines` and `_store_timetable`. Those five are about
-`tramai.portable.Portable`, `tramai.pool.Pool` and `tramai.timetable.Timetable`, and skipped for a store without them.
+`_store_whole`, `_store_retention`, `_store_pool`, `_store_lines`, `_store_together` and `_store_timetable`. Those six
+are about `tramai.portable.Portable`, `tramai.pool` and `tramai.timetable.Timetable`, and skipped for a store without
+them.
 """
 
 # ruff: noqa: E402 (pytest must be told before the parts are imported, or their asserts explain nothing)
@@ -26,7 +27,7 @@ import pytest
 
 _PARTS = (
     *("creating", "leases", "journal", "groups", "operators", "pages", "races", "processes", "walk"),
-    *("whole", "retention", "pool", "lines", "timetable"),
+    *("whole", "retention", "pool", "lines", "together", "timetable"),
 )
 pytest.register_assert_rewrite(*(f"{__package__}._store_{part}" for part in _PARTS))
 
@@ -43,6 +44,7 @@ from ._store_processes import Processes
 from ._store_races import Races
 from ._store_retention import Retention
 from ._store_timetable import Schedules
+from ._store_together import Together
 from ._store_walk import Walk
 from ._store_whole import Whole
 
@@ -63,6 +65,7 @@ class StoreContract(
     Retention,
     Workers,
     Lines,
+    Together,
     Schedules,
 ):
     """Everything a store promises. Override `make_store`, and `opener` if processes can share the store."""
