@@ -15,6 +15,8 @@ from tramai.testing import WorkflowTest
 POLICIES = ("replayable", "idempotent", "non_replayable")
 MOST = 4
 """Writes of one workflow at which it is cut off."""
+CONDITIONS = ("true", "false", "state.count == 0", "state.count < 2", "state.log | length < 1")
+"""Also such as come to be false, or true, by what the step does that has one."""
 FAILURES = ("exit.1", "exit.75", "timeout", "network")
 
 
@@ -40,8 +42,8 @@ class Writer:
             kinds += ["foreach", "parallel", "branches", "branch", "repeat"]
         kind = self.draw(st.sampled_from(kinds))
         getattr(self, kind)(step, depth)
-        if self.draw(st.integers(0, 5)) == 0:
-            step["when"] = "${{ " + self.draw(st.sampled_from(["true", "false"])) + " }}"
+        if self.draw(st.integers(0, 3)) == 0:
+            step["when"] = "${{ " + self.draw(st.sampled_from(CONDITIONS)) + " }}"
         if kind != "delay" and self.draw(st.integers(0, 3)) == 0:
             step["catch"] = [self.clause(depth)]
         if kind in ("effect", "local") and self.draw(st.integers(0, 2)) == 0:
@@ -62,6 +64,8 @@ class Writer:
         attempts = self.draw(st.integers(1, 3))
         if attempts > 1:
             step["retry"] = {"max_attempts": attempts, "delay": "10s"}
+            rules: list[dict[str, Any]] = [{}, {}, {"on": ["exit"]}, {"when": "${{ error.type != 'exit.1' }}"}]
+            step["retry"].update(self.draw(st.sampled_from(rules)))
         ends = [self.draw(st.sampled_from((*FAILURES, None, None, None))) for _ in range(attempts)]
         self.stubs[step["id"]] = [
             {"output": f"{step['id']}.{number}"} if end is None else {"error": {"type": end}}
@@ -69,7 +73,8 @@ class Writer:
         ]
 
     def local(self, step: dict[str, Any], depth: int) -> None:
-        step["local"] = {"value": step["id"]}
+        values: list[Any] = [step["id"], {"z": 1, "a": 2}, "${{ state.log | length }}", "${{ state }}"]
+        step["local"] = {"value": self.draw(st.sampled_from(values))}
 
     def delay(self, step: dict[str, Any], depth: int) -> None:
         step["delay"] = self.draw(st.sampled_from(["1s", "1h"]))
@@ -77,7 +82,8 @@ class Writer:
     def foreach(self, step: dict[str, Any], depth: int) -> None:
         do = self.block(depth - 1, 2)
         on_error = self.draw(st.sampled_from(["fail", "collect"]))
-        step["foreach"] = {"items": [1, 2], "do": do, "on_error": on_error}
+        items = self.draw(st.sampled_from([[1, 2], "${{ state.log }}", "${{ [state.count, 7] }}"]))
+        step["foreach"] = {"items": items, "do": do, "on_error": on_error}
 
     def parallel(self, step: dict[str, Any], depth: int) -> None:
         do = self.block(depth - 1, 2)
@@ -88,7 +94,7 @@ class Writer:
         step["parallel"] = {"branches": {"one": self.block(depth - 1, 2), "two": self.block(depth - 1, 2)}}
 
     def branch(self, step: dict[str, Any], depth: int) -> None:
-        yes = self.draw(st.sampled_from(["true", "false"]))
+        yes = self.draw(st.sampled_from(CONDITIONS))
         then, other = self.block(depth - 1, 2), self.block(depth - 1, 2)
         step["branch"] = {"if": "${{ " + yes + " }}", "then": then, "else": other}
 
