@@ -32,6 +32,21 @@ SERVICES = [
 ]
 
 
+def each_once(names: tuple[str, ...], things: list[Any]) -> pytest.MarkDecorator:
+    """Every service with the first thing, and everything with the first service; the other pairs are slow.
+
+    What each service says of each fault is tried in tests/test_model_services.py, by its client alone.
+    """
+    return pytest.mark.parametrize(
+        names,
+        [
+            pytest.param(model, thing, marks=pytest.mark.slow if model != SERVICES[0] and thing != things[0] else ())
+            for model in SERVICES
+            for thing in things
+        ],
+    )
+
+
 def asking(prompt: str = "Say it.", model: str = "openai:gpt-5-mini", more: str = "", top: str = "") -> str:
     head = f"tramai: 1\nname: asks\n{top}steps:\n  - id: ask\n    ai: {{model: '{model}', prompt: '{prompt}'}}\n{more}"
     return write("asks.yaml", f"{head}outputs:\n  said: ${{{{ steps.ask.output }}}}\n")
@@ -191,8 +206,7 @@ def test_a_limit_of_cost_holds_for_what_a_real_model_costs(tramai: Tramai) -> No
 RETRY = "    retry: {max_attempts: 2, delay: 10ms, on: [rate_limited, network]}\n"
 
 
-@pytest.mark.parametrize("model", SERVICES)
-@pytest.mark.parametrize("fault", ["status 429", "status 500", "cut", "reset", "malformed"])
+@each_once(("model", "fault"), ["reset", "status 429", "status 500", "cut", "malformed"])
 def test_our_retry_is_the_only_one_and_begins_a_fresh_answer(
     model: str, fault: str, tramai: Tramai, server: ModelService
 ) -> None:
@@ -210,20 +224,20 @@ def test_the_wait_that_a_service_asks_for_counts_before_our_own(tramai: Tramai, 
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize("model", SERVICES)
-@pytest.mark.parametrize(
-    ("prompt", "type"),
+@each_once(
+    ("model", "fault"),
     [
+        ("[[cut]]", "network"),
         ("[[truncated]]", "truncated"),
         ("[[refuse]]", "refused"),
         ("[[empty]]", "invalid_output"),
         ("[[status 401]]", "auth"),
-        ("[[cut]]", "network"),
     ],
 )
 def test_a_fault_fails_the_step_and_what_the_model_said_stays_out_of_it(
-    model: str, prompt: str, type: str, tramai: Tramai, server: ModelService
+    model: str, fault: tuple[str, str], tramai: Tramai, server: ModelService
 ) -> None:
+    prompt, type = fault
     result = tramai("run", "--json", asking(prompt, model))
     assert result.exit_code == (6 if type == "auth" else 1)
     assert ended(result)["error"]["type"] == type
