@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tramai import engine, kinds, plan, retention
 from tramai.errors import CheckpointCorrupt, ConfigurationError
 from tramai.portable import Unsupported
-from tramai.store import Change, Lease, Mark, Status
+from tramai.store import CALLED, Change, Lease, Mark, Status
 from tramai.stores import open_store
 from tramai.stores.memory import Memory
 from tramai.testing._store_given import begin, change, claim, done
@@ -57,6 +57,22 @@ def test_only_what_is_over_is_due_and_failed_runs_when_they_are_named(store: Mem
     for status in set(Status) - set(retention.REMOVABLE):
         with pytest.raises(ValueError, match=f"a run that is {status.value} is not removed"):
             due(store, 9e9, status)
+
+
+def test_called_runs_go_with_their_callers_deepest_last(store: Memory, clock: FakeClock) -> None:
+    calls = (
+        ("top", ""),
+        ("middle", f"{CALLED}top"),
+        ("deep", f"{CALLED}middle"),
+        ("waits", ""),
+        ("kept", f"{CALLED}waits"),
+    )
+    for number, (run_id, started_by) in enumerate(calls, 1):
+        status = Status.WAITING if run_id == "waits" else Status.FAILED
+        lease = begin(store, clock, run_id, created=float(number), started_by=started_by)
+        store.commit(lease, change(clock, status=status, release=True))
+    found = [run.run_id for run in retention.due(store, before=9e9, statuses=[Status.FAILED])]
+    assert found == ["top", "middle", "deep"]
 
 
 def test_many_runs_are_all_removed_while_they_are_read(

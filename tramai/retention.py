@@ -30,16 +30,22 @@ _PAGE = 200
 
 
 def due(store: Store, *, before: float, statuses: Sequence[Status] = OVER) -> Iterator[Run]:
-    """The runs of these statuses that ended before an instant."""
+    """The runs of these statuses that ended before an instant; those that other ones have called come behind these."""
+    given: set[str] = set()
+    called: list[Run] = []
     for status in statuses:
         if status not in REMOVABLE:
             raise ValueError(f"a run that is {status.value} is not removed")
-        cursor: str | None = None
-        while True:
-            runs, cursor = store.page(limit=_PAGE, after=cursor, status=status)
-            yield from (run for run in runs if ended(run) < before and not awaited(store, run))
-            if cursor is None:
-                break
+        for run in _every(store, status):
+            if ended(run) < before and not awaited(store, run):
+                given.add(run.run_id)
+                yield run
+            elif ended(run) < before:
+                called.append(run)
+    for run in sorted(called, key=lambda run: (run.created, run.run_id)):
+        if _caller(run) in given or not awaited(store, run):
+            given.add(run.run_id)
+            yield run
 
 
 def ended(run: Run) -> float:
@@ -49,10 +55,11 @@ def ended(run: Run) -> float:
 
 def awaited(store: Store, run: Run) -> bool:
     """Whether another run has called this one and is not over: it may not have recorded yet how this one ended."""
-    if not run.started_by.startswith(CALLED):
+    caller = _caller(run)
+    if caller is None:
         return False
     try:
-        return not store.get(run.started_by.removeprefix(CALLED)).status.terminal
+        return not store.get(caller).status.terminal
     except NotFound:
         return False
     except CheckpointCorrupt:
@@ -189,6 +196,19 @@ def _remove(store: Store, run: Run, *, by: str, now: float) -> bool:
     except (CheckpointConflict, LeaseHeld, NotInThatState):
         return False
     return True
+
+
+def _every(store: Store, status: Status) -> Iterator[Run]:
+    cursor: str | None = None
+    while True:
+        runs, cursor = store.page(limit=_PAGE, after=cursor, status=status)
+        yield from runs
+        if cursor is None:
+            return
+
+
+def _caller(run: Run) -> str | None:
+    return run.started_by.removeprefix(CALLED) if run.started_by.startswith(CALLED) else None
 
 
 def _called(records: Iterable[Record]) -> Iterator[str]:
