@@ -331,6 +331,18 @@ def test_limits_of_the_caller_hold_for_what_it_calls(tmp_path: Path, store: Memo
     assert store.get(called(store)[0]).step_executions == 3
 
 
+@pytest.mark.parametrize(("limit", "ends"), [("2", "failed"), ("5", "completed")])
+def test_no_catch_takes_that_the_caller_has_reached_its_limit_in_what_it_calls(
+    tmp_path: Path, store: Memory, limit: str, ends: str
+) -> None:
+    """What the called run may use itself is another matter."""
+    child = CHILD.replace("inputs:\n", "limits: {max_step_executions: 1}\ninputs:\n") if ends == "completed" else CHILD
+    parent = PARENT.replace("inputs:", f"limits: {{max_step_executions: {limit}}}\ninputs:")
+    parent = parent.replace("outputs:", "    catch: [{on: [limit], output: {twice: 0}}]\noutputs:")
+    result = start(write(tmp_path, child=child, parent=parent), store)
+    assert (result.status, (result.error or {}).get("type")) == (ends, "limit" if ends == "failed" else None)
+
+
 def test_what_a_called_run_used_counts_once_over_retries_and_resumes(tmp_path: Path, store: Memory) -> None:
     flaky = name()
     child = f"""\

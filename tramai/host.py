@@ -191,6 +191,8 @@ class StoreHost(Bookkeeper):
                 failed.error = self.redactor.error(failed.error)
                 await self.fail(node, path, attempt, began, failed, error.usage)
                 if again is None:
+                    # A called run ends by our limits as by its own; ours nobody catches.
+                    failed.final |= error.type == "limit" and "called" in error.details and self._over()
                     raise failed from raised
                 self.audience.retrying(node, path, attempt, again, failed.error)
                 with contextlib.suppress(LimitReached):  # the next attempt is refused, and says why

@@ -73,7 +73,8 @@ class Plan:
     @cached_property
     def needs_loop(self) -> bool:
         """Whether running it needs an event loop."""
-        return any(node.step.needs_loop() or _is_timed(node) for node in self._running())
+        limited = self.workflow.limits.timeout is not None
+        return any(node.step.needs_loop() or _is_timed(node, limited=limited) for node in self._running())
 
     @cached_property
     def spawns(self) -> bool:
@@ -161,10 +162,15 @@ class Plan:
                 yield from self._rows(inner, depth + 1, name)
 
 
-def _is_timed(node: Node) -> bool:
-    """Whether its timeout must be watched from outside: children are watched by those who started them."""
+def _is_timed(node: Node, *, limited: bool) -> bool:
+    """Whether its time must be watched from outside: children are watched by those who started them.
+
+    `limited`: the run as a whole may take no longer than it is allowed; then each step that can take long is watched.
+    """
     step = node.step
     timed = node.timeout is not None or node.deadline is not None
+    if limited and step.timed and not isinstance(step, Control):
+        timed = True
     return timed and (isinstance(step, Control) or not (step.spawns or step.pure()))
 
 

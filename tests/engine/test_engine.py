@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -197,6 +198,14 @@ def test_collect_leaves_an_error_in_the_place_of_a_failed_item(store: Memory) ->
 
 
 # Failure, retry, limits.
+
+
+def test_the_running_time_of_a_run_ends_a_function_too(store: Memory) -> None:
+    made = make([{"id": "a", "local": call("nap", seconds=5)}], limits={"timeout": "50ms"})
+    began = time.monotonic()
+    result = run(store, made)
+    assert time.monotonic() - began < 4
+    assert (result.status, (result.error or {}).get("type")) == ("failed", "limit")
 
 
 def test_a_retry_counts_all_attempts_and_numbers_them(store: Memory) -> None:
