@@ -57,7 +57,7 @@ def copy(source: Store, target: Store, run_id: str, *, by: str = "", clock: Cloc
     whole = bundle(source, run_id)
     if not whole.run.status.terminal:
         what = "it can still go on, and its copy could too"
-        hint = f"tramai store move {run_id} takes it along, and closes it here"
+        hint = f"tramai store move {run_id} --to {shlex.quote(address(target))}    takes it along, and closes it here"
         raise NotInThatState(run_id=run_id, status=whole.run.status.value, what=what, hint=hint)
     if _is_there(target, whole):
         return False

@@ -19,7 +19,9 @@ from tramai import ticking
 Call = Callable[..., Result]
 ASKS = "tramai: 1\nname: asks\nsteps: [{id: ok, gate: {ask: Go on?}}]\n"
 STORE = ("--store", "sqlite:a place/runs.db")
-SHOWN = re.compile(r"tramai (?:-|approve|cancel|list|logs|resolve|resume|show|status|watch).*?(?=\)|    |$)", re.M)
+SHOWN = re.compile(
+    r"tramai (?:-|approve|cancel|list|logs|resolve|resume|show|status|store|watch).*?(?=\)|    |$)", re.M
+)
 
 
 def commands(text: str) -> list[list[str]]:
@@ -123,6 +125,13 @@ def test_what_init_says_to_type_next_can_be_typed(tramai: Call) -> None:
     made = document(tramai("init", "my flows", "--json"))
     for line in made["next"]:
         assert tramai(*shlex.split(line)[1:]).exit_code == 0, line
+
+
+def test_the_way_to_take_a_run_along_can_be_typed(tramai: Call) -> None:
+    tramai("run", write("sleeps.yaml", SLEEPS))
+    (words,) = commands(tramai("store", "copy", "@last", "--to", "sqlite:a place.db").stderr)
+    assert tramai(*words).exit_code == 0
+    assert document(tramai("list", "--status", "moved", "--json"))["runs"]
 
 
 def test_where_a_run_has_gone_can_be_typed(tramai: Call) -> None:

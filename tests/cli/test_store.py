@@ -418,7 +418,7 @@ def test_a_move_that_was_cut_off_is_finished_by_resume(
         patch.setattr(moving, "_open", die)
         assert tramai("store", "move", sleeps, "--to", "sqlite:b.db").exit_code == 130
     assert statuses(tramai, "--store", "sqlite:b.db") == {sleeps: "arriving"}
-    assert "tramai resume" in tramai("show", sleeps, "--store", "sqlite:b.db").stdout
+    assert "tramai --store sqlite:b.db resume" in tramai("show", sleeps, "--store", "sqlite:b.db").stdout
     assert tramai("cancel", sleeps, "--store", "sqlite:b.db").exit_code == 5
     assert tramai("resume", sleeps).exit_code == 5
     assert tramai("resume", sleeps, "--store", "sqlite:b.db").exit_code == 11
