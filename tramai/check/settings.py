@@ -147,8 +147,9 @@ def loop_names(scene: Scene) -> Iterator[Problem]:
     """The name of an item can be read in expressions, and hides nothing."""
     for entry in scene.entries:
         step = entry.node.step
-        for name in step.binds() if isinstance(step, Control) else ():
-            why = None if name == "loop" or "${{" in name else _bad_name(name, entry)
+        # The last name is that of `loop`, which is ours.
+        for name in step.binds()[:-1] if isinstance(step, Control) else ():
+            why = None if "${{" in name else _bad_name(name, entry)
             if why is not None:
                 at = (*entry.node.at, entry.node.verb, "as")
                 yield scene.problem(
@@ -159,7 +160,7 @@ def loop_names(scene: Scene) -> Iterator[Problem]:
 def _bad_name(name: str, entry: Entry) -> str | None:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         return "it could not be written in an expression"
-    if name in _RESERVED or name.lower() in _WORDS:
+    if name in _RESERVED or name == "loop" or name.lower() in _WORDS:
         return "the name is taken"
     for link in entry.chain:
         step = link.container.step
