@@ -25,28 +25,28 @@ CUT = "tests/faults/test_power_cut.py"
 MUTATIONS = (
     Mutation(
         "sqlite: the fence, token and owner of a commit",
-        "tramai/stores/sqlite.py",
+        "tramai/stores/_sqlite_commit.py",
         "AND fence=? AND lease_token=? AND lease_owner=? AND",
         "AND (fence=? OR 1) AND (lease_token=? OR 1) AND (lease_owner=? OR 1) AND",
         (SQLITE, "-k", "replaced"),
     ),
     Mutation(
         "sqlite: the fence of a commit alone",
-        "tramai/stores/sqlite.py",
+        "tramai/stores/_sqlite_commit.py",
         "AND fence=? AND",
         "AND (fence=? OR 1) AND",
         (SQLITE, "-k", "wrong_lease"),
     ),
     Mutation(
         "sqlite: the end of the lease of a commit",
-        "tramai/stores/sqlite.py",
+        "tramai/stores/_sqlite_commit.py",
         "AND lease_expires>?",
         "AND (lease_expires>? OR 1)",
         (SQLITE, "-k", "too_late"),
     ),
     Mutation(
         "sqlite: at its very end a lease is over",
-        "tramai/stores/sqlite.py",
+        "tramai/stores/_sqlite_commit.py",
         "AND lease_expires>?",
         "AND lease_expires>=?",
         (SQLITE, "-k", "too_late"),
