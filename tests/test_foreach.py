@@ -121,3 +121,23 @@ def test_a_key_is_a_name_and_no_document() -> None:
     failed = ran(steps, top, given={"long": "x" * 501})
     assert failed.error is not None
     assert "the key of item 0 has more than 500 characters" in failed.error["message"]
+
+
+def test_a_key_that_is_made_of_the_state_stays_what_it_was() -> None:
+    steps = """\
+- id: each
+  foreach:
+    items: [a, b]
+    key: ${{ item ~ state.n }}
+    do:
+      - {id: count, local: "${{ state.n + 1 }}", save: {n: "${{ result }}"}}
+      - {id: pause, delay: 1h}
+"""
+    top = "state: {n: {initial: 0}}\noutputs: {n: '${{ state.n }}', each: '${{ steps.each.output | length }}'}"
+    store, clock = Memory(), Clockwork()
+    ended = ran(steps, top, store=store, clock=clock)
+    while ended.status == "sleeping":
+        clock.time += 3600
+        ended = again(store, clock=clock)
+    assert ended.outputs == {"n": 2, "each": 2}
+    assert [path for path in ends(store) if path.endswith("count")] == ["each[a0].count", "each[b0].count"]

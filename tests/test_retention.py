@@ -285,3 +285,14 @@ def test_a_called_run_stays_until_its_caller_is_over_who_may_not_have_recorded_i
         "parent": Status.REMOVED,
         child.run_id: Status.REMOVED,
     }
+
+
+def test_a_run_goes_with_what_it_has_called_also_where_its_catch_took_the_failure(tmp_path: Path) -> None:
+    (tmp_path / "child.yaml").write_text(CHILD.replace('"true"', "exit 3"), encoding="utf-8")
+    caught = PARENT.replace("outputs:", "    catch: [{output: {a: 8}}]\noutputs:")
+    (tmp_path / "parent.yaml").write_text(caught, encoding="utf-8")
+    inner = Memory()
+    made = plan.load(str(tmp_path / "parent.yaml"))
+    store = retention.Retaining(inner, "completion")
+    assert engine.run(made, {}, store=store, options=engine.Options(run_id="parent")).outputs == {"b": 8}
+    assert inner.get("parent").status is Status.REMOVED

@@ -215,7 +215,9 @@ def _called(records: Iterable[Record]) -> Iterator[str]:
     """The runs that a run has called."""
     for record in records:
         if record.mark is Mark.DECIDED and record.verb == "call" and record.value is not None:
-            yield str(decode(record.value)["run_id"])
+            told = decode(record.value)
+            if isinstance(told, dict) and "run_id" in told:  # not the clause of a `catch` that it has entered
+                yield str(told["run_id"])
 
 
 def _remove_logs(folder: str, run_id: str) -> None:

@@ -29,16 +29,39 @@ def outcome(block: dict[str, Any], collect: bool) -> dict[str, Any]:
 
 async def jobs(walk: Walk, items: Value, name: str, key: Expression | None, block: Block) -> list[Job]:
     """Evaluate the list once (journaled) and give every item its identity: `key`, or its index."""
-    found: list[Json] = await walk.once(lambda: _list(walk.value(items)))
-    made, seen = [], set()
-    for index, item in enumerate(found):
-        names = {name: item, "loop": {"index": index + 1, "index0": index, "length": len(found)}}
-        text = str(index) if key is None else _key(walk, key, names, index)
-        if text in seen:
+    found: Any = await walk.once(lambda: _listed(walk, items, name, key))
+    keys: list[str] | None = None
+    if isinstance(found, dict):
+        found, keys = found["items"], found["keys"]
+    elif key is not None:
+        keys = _keys(walk, found, name, key)
+    every = [str(index) for index in range(len(found))] if keys is None else keys
+    return [Job(text, block, _names(name, found, index)) for index, text in enumerate(every)]
+
+
+def _listed(walk: Walk, items: Value, name: str, key: Expression | None) -> Json:
+    """The list, and with it the keys that it may not have later: those that are made of the state."""
+    found = _list(walk.value(items))
+    if key is None or not any(
+        use.path[0] == "state" for site in key.sites() for one in site.expressions for use in one.names
+    ):
+        return found
+    return {"items": found, "keys": list[Json](_keys(walk, found, name, key))}
+
+
+def _keys(walk: Walk, found: list[Json], name: str, key: Expression) -> list[str]:
+    made: dict[str, None] = {}
+    for index in range(len(found)):
+        text = _key(walk, key, _names(name, found, index), index)
+        if text in made:
             raise StepError("expression", f"two items have the key '{text}'", hint="make `key` different for each item")
-        seen.add(text)
-        made.append(Job(text, block, names))
-    return made
+        made[text] = None
+    return list(made)
+
+
+def _names(name: str, found: list[Json], index: int) -> dict[str, Any]:
+    """What an item sees."""
+    return {name: found[index], "loop": {"index": index + 1, "index0": index, "length": len(found)}}
 
 
 def _list(value: Any) -> list[Json]:
