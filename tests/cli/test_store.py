@@ -532,3 +532,19 @@ def test_a_run_takes_along_the_run_that_it_has_called_which_does_nothing_twice(t
     assert Path("effects.txt").read_text("utf-8") == "once\n"
     assert statuses(tramai, *there) == {ids["child"]: "completed", ids["parent"]: "completed"}
     assert tramai("store", "move", ids["child"], "--to", "sqlite:c.db", *there).exit_code == 0
+
+
+@pytest.mark.parametrize("which", ["named", "all"])
+def test_a_run_stays_where_what_it_has_called_cannot_come_along(tramai: Call, which: str) -> None:
+    write("child.yaml", CHILD)
+    write("parent.yaml", PARENT)
+    assert tramai("run", "parent.yaml", "-q").exit_code == 11
+    ids = {run["workflow"]: run["run_id"] for run in document(tramai("list", "--json"))["runs"]}
+    store = open_store(DEFAULT)
+    store.claim(ids["child"], owner="o", holder=Holder("elsewhere", "", 1, ""), ttl=600.0, now=time.time())
+    store.close()
+    moved = tramai("store", "move", *([ids["parent"]] if which == "named" else ["--all"]), "--to", "sqlite:b.db")
+    assert moved.exit_code == 5
+    assert f"{ids['child']} is owned by" in moved.stdout + moved.stderr
+    assert set(statuses(tramai)) == set(ids.values())
+    assert statuses(tramai, "--store", "sqlite:b.db") == {}

@@ -98,6 +98,10 @@ def move(session: Session, runs: tuple[str, ...], everything: bool, to: str) -> 
             if moving.finished(source, target, run, by=me(), clock=SystemClock()):
                 return "moved"
             return "copied" if moving.copy(source, target, run_id, by=me(), clock=SystemClock()) else "there"
+        for called in _open_calls(source, run_id):  # where one of them cannot come along, its caller stays with it
+            with contextlib.suppress(NotFound):
+                if not source.get(called).status.tombstone:
+                    carry(source, target, called)
         moving.move(source, target, run_id, by=me(), clock=SystemClock())
         return "moved"
 
