@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from .clock import Clock
-from .codec import Json, encode
-from .errors import NotFound, NotInThatState
+from .codec import Json, NotJson, check, encode
+from .errors import InvalidInput, NotFound, NotInThatState
 from .paths import SUSPENDED, step_id
 from .plan import Plan
 from .step import Replay
@@ -87,7 +87,7 @@ def resolve(
 
     `completed` takes `output` as the step's output; `failed` ends the run as failed; `retry` lets the next resume run
     the step again; `skipped` goes on without it. NotInThatState unless the run is blocked, NotFound for a step that
-    is not waiting to be resolved.
+    is not waiting to be resolved, InvalidInput for an output that the `schema` of the step does not take.
     """
     if as_ not in DECISIONS:
         raise ValueError(f"a step is resolved as one of {', '.join(DECISIONS)}")
@@ -99,6 +99,8 @@ def resolve(
     if path not in waiting:
         hint = "waiting to be resolved: " + (", ".join(sorted(waiting)) or "nothing")
         raise NotFound(kind="step with an unknown outcome", name=path, hint=hint)
+    if as_ == "completed":
+        _check(store, run, path, output)
     now = clock.now()
     base = waiting.pop(path)
     record = msgspec.structs.replace(
@@ -122,6 +124,23 @@ def resolve(
     )
     store.amend(run.run_id, revision=run.revision, change=change)
     return store.get(run.run_id)
+
+
+def _check(store: Store, run: Run, path: str, output: Any) -> None:
+    """Refuse an output that the step could not have given."""
+    from .plan import restore
+    from .schema import schema_problems
+
+    try:
+        check(output)
+    except NotJson as error:
+        raise InvalidInput(name="--output", what=str(error)) from None
+    node = restore(store.definition(run.digest).canonical).nodes.get(step_id(path))
+    found = schema_problems(output, node.schema) if node is not None and node.schema is not None else []
+    for where, why in found[:1]:
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
+        what = f"does not meet the schema of step '{path}': output{place} {why}"
+        raise InvalidInput(name="--output", what=what, hint="give what the step itself would have given")
 
 
 def _said(base: Record, as_: str, comment: str) -> str:

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from tramai import engine
+from tramai import engine, recovery
 from tramai.duration import Duration
-from tramai.errors import DefinitionChanged, LeaseHeld, RunCancelled, SecretMissing
+from tramai.errors import DefinitionChanged, InvalidInput, LeaseHeld, RunCancelled, SecretMissing
 from tramai.interrupt import Interrupt
 from tramai.retrying import again_after
 from tramai.step import Retry, StepError
 from tramai.store import Holder, Mark, Note, Status
 from tramai.stores.memory import Memory
+from tramai.testing._fragile import FOR_EVER, Cut, Fragile
 from tramai.testing.clock import FakeClock
 
 from . import functions
@@ -509,6 +510,30 @@ def test_what_was_saved_is_not_put_together_in_another_way(
         engine.resume(RUN, store=store, plan=changed, accept_changes=True)
     found = caught.value.details["blocking"]
     assert [difference.what for difference in found] == blocking  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ([1], "does not meet the schema of step 'a': output must be a mapping, not a list"),
+        ({"x": "no"}, "does not meet the schema of step 'a': output.x must be an integer"),
+        ({"x": float("nan")}, "x is nan, which JSON cannot say"),
+    ],
+)
+def test_an_operator_gives_an_output_that_the_step_could_have_given(output: Any, said: str) -> None:
+    shape = {"type": "object", "properties": {"x": {"type": "integer"}}}
+    step = {"id": "a", "local": call("count", name=name()), "replay": "non_replayable", "schema": shape}
+    store = Fragile(Memory(), Cut(write=2, before=True))
+    made = make([{**step, "output": {"x": "${{ result }}"}}], outputs={"x": "${{ steps.a.output.x }}"})
+    run(store, made)
+    store.revive()
+    options = engine.Options(lease=FOR_EVER)
+    assert engine.resume(RUN, store=store, options=options).status == "blocked"
+    with pytest.raises(InvalidInput) as refused:
+        recovery.resolve(store, store.get(RUN), "a", as_="completed", output=output, clock=FakeClock())
+    assert said in str(refused.value)
+    recovery.resolve(store, store.get(RUN), "a", as_="completed", output={"x": 7}, clock=FakeClock())
+    assert engine.resume(RUN, store=store, options=options).outputs == {"x": 7}
 
 
 def test_a_missing_secret_is_refused_before_anything_is_written(store: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
