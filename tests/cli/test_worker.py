@@ -11,7 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cases.support import alive, call, content, save, shown, text_of
+from tests.postgres import Database
 from tests.processes import eventually
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -256,3 +259,22 @@ def test_who_drains_says_whom(start: Start) -> None:
         refused = call("worker", "drain", *arguments)
         assert (refused.status, refused.error["code"]) == (2, "TRM701")
     assert call("worker", "--once", "--pool", "no name").status == 2
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_runs_that_only_compute_take_turns_and_the_end_of_each_is_told(
+    start: Start, database: Database, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    if kind == "postgres":
+        monkeypatch.setenv("TRAMAI_STORE", database.url())
+    save(
+        "- {id: one, local: 1}\n- {id: two, when: '${{ inputs.n % 3 == 0 }}', local: '${{ steps.one.output + 1 }}'}\n"
+        "- {id: last, local: '${{ 1 / (inputs.n - 7) }}'}\n",
+        "inputs: {n: {type: integer}}\noutputs: {n: '${{ inputs.n }}'}\n",
+    )
+    runs = [enqueued("-i", f"n={number}") for number in range(40)]
+    told = once(start, "--concurrency", "1")
+    ends = {line["run_id"]: line["status"] for line in of(told, "finished")}
+    assert ends == {run: "failed" if number == 7 else "completed" for number, run in enumerate(runs)}
+    assert len(of(told, "finished")) == len(of(told, "took")) == 40
+    assert [shown(run)["outputs"] for run in runs[8:12]] == [{"n": number} for number in range(8, 12)]
