@@ -107,7 +107,7 @@ def test_one_that_comes_later_takes_a_place_that_is_free(monkeypatch: pytest.Mon
     some.gathers.before = come
     some.turn()
     assert some.gathers.sent == [["a.one"], ["a.two", "b.one"], ["b.two", "c.one"], ["c.two"]]
-    assert [told for kind, told in sum(some.told, []) if kind == "done"] == ["a", "b", "c"]
+    assert [run for told in some.told for kind, run in told if kind == "done"] == ["a", "b", "c"]
 
 
 def test_one_that_needs_the_process_for_itself_waits_until_the_others_have_ended(stop: Interrupt) -> None:
