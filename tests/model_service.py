@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -185,10 +186,22 @@ def server() -> Iterator[ModelService]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with one of the certificates that clients trust: each of them reads all, and none is needed here."""
+    import certifi
+
+    end = "-----END CERTIFICATE-----\n"
+    first = Path(certifi.where()).read_text(encoding="utf-8").partition(end)[0] + end
+    file = tmp_path_factory.mktemp("authority") / "one.pem"
+    file.write_text(first, encoding="utf-8")
+    return file
+
+
 @pytest.fixture(autouse=True)
-def led_there(server: ModelService, monkeypatch: pytest.MonkeyPatch) -> None:
+def led_there(server: ModelService, one_authority: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every client is led to the service, which has not been asked anything yet."""
-    for name, value in server.env.items():
+    for name, value in {**server.env, "SSL_CERT_FILE": str(one_authority)}.items():
         monkeypatch.setenv(name, value)
     server.asked.clear()
     server.forget()

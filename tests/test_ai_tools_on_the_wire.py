@@ -13,11 +13,11 @@ from tramai.stores.memory import Memory
 
 from .extras import loaded, needs
 from .model_formats import IN, OUT
-from .model_service import ModelService, led_there, server
+from .model_service import ModelService, led_there, one_authority, server
 from .test_mcp import SERVER, alive
 from .test_model_services import MODELS
 
-__all__ = ["led_there", "loaded", "server"]
+__all__ = ["led_there", "loaded", "one_authority", "server"]
 
 EXTRA = (*needs("ai", "pydantic_ai"), *needs("mcp", "httpx2"))
 pytestmark = [

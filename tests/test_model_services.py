@@ -14,9 +14,9 @@ from tramai.step import StepError
 
 from .extras import loaded, needs
 from .model_formats import FORMATS, IN, OUT
-from .model_service import ModelService, led_there, server
+from .model_service import ModelService, led_there, one_authority, server
 
-__all__ = ["led_there", "loaded", "server"]
+__all__ = ["led_there", "loaded", "one_authority", "server"]
 
 EXTRA = needs("ai", "pydantic_ai")
 

@@ -13,9 +13,9 @@ from click.testing import Result
 from tests.cli.conftest import write
 from tests.cli.test_startup import NEVER, imported
 from tests.extras import loaded, needs
-from tests.model_service import ModelService, led_there, server
+from tests.model_service import ModelService, led_there, one_authority, server
 
-__all__ = ["led_there", "loaded", "server"]
+__all__ = ["led_there", "loaded", "one_authority", "server"]
 
 EXTRA = needs("ai", "pydantic_ai")
 pytestmark = [
