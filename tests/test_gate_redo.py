@@ -336,3 +336,24 @@ def test_finally_goes_through_its_steps_once() -> None:
 
 def test_to_fail_may_be_said_out_loud() -> None:
     assert codes("- id: g\n  gate: {ask: x, on_reject: fail}") == []
+
+
+def test_a_run_begins_again_inside_a_branch_that_was_gone_through_twice() -> None:
+    steps = """\
+- {id: draft, local: "${{ state.n + 1 }}", save: {n: "${{ result }}"}}
+- id: choose
+  branch: {if: "${{ true }}", then: [{id: one, local: "${{ state.n }}"}, {id: two, local: "${{ steps.one.output }}"}]}
+- {id: ok, gate: {ask: "Good?", on_reject: {redo: draft, max: 2}}}
+"""
+    store, clock = Memory(), Clockwork()
+    top = "state: {n: {initial: 0}}\noutputs: {two: '${{ steps.two.output | default(0) }}'}"
+    assert ran(steps, top, store=store, clock=clock).status == "waiting"
+    for decision, status in (("rejected", "waiting"), ("approved", "completed")):
+        deciding.decide(store, RUN, None, decision=decision, by="ann", clock=clock)
+        ended = again(store, clock=clock)
+        assert ended.status == status
+    assert ended.outputs == {"two": 2}
+    options = engine.Options(run_id="again")
+    assert engine.rerun(RUN, store=store, start_at="two", clock=clock, options=options).status == "waiting"
+    kept = {record.path: record.value for record in store.journal("again") if record.mark is Mark.COMPLETED}
+    assert (kept["draft"], kept["choose[then].one"], kept["choose[then].two"]) == ("2", "2", "2")

@@ -65,7 +65,8 @@ def before(run: Run, place: Place, records: Sequence[Record]) -> tuple[Record, .
     back begins with what was there the last time, as if it had been the first.
     """
     if any(record.path.startswith(f"{path}@") for path in (place.path, *place.around) for record in records):
-        records = _last_rounds(records, (*place.before, *place.around))
+        for path in (*place.around, *place.before):  # what stands inside is found once its container is the first
+            records = _last_rounds(records, (path,))
     ended = {_unrounded(record.path) for record in records if record.mark in ENDED}
     for path in place.before:
         if path not in ended:
