@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tramai.errors import (
+    CheckpointCorrupt,
     ConfigurationError,
     ExtraMissing,
     LeaseHeld,
@@ -26,9 +27,9 @@ from tramai.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from tramai.pool import Wanted
+from tramai.pool import Wanted, Worker
 from tramai.store import Group, Mark, Note, Status, Store
-from tramai.stores import _postgres_rows, _postgres_schema, open_store
+from tramai.stores import _postgres_rows, _postgres_schema, older, open_store
 from tramai.stores._postgres_connection import Db
 from tramai.stores._postgres_url import place_of
 from tramai.stores.postgres import Postgres
@@ -1076,4 +1077,62 @@ def test_a_schedule_or_a_tick_that_is_damaged_is_written_over_taken_out_or_let_g
     assert (store.forget_ticks(before=60.0), store.forget_ticks(before=61.0)) == (0, 1)
     roster = store.roster(now=1.0)
     assert ([one.id for one in roster.entries], len(roster.open), roster.faults) == (["a#1", "c#1"], 2, ())
+    store.close()
+
+
+@pytest.mark.parametrize(("column", "value"), [("body", "{}"), ("body", "no json"), ("id", "w3")])
+def test_a_worker_whose_row_is_damaged_hides_no_other_until_it_beats_again(
+    database: Database, column: str, value: str
+) -> None:
+    store: Any = database.store()
+    workers = [Worker(id=name, host="h", pid=1, started=1.0) for name in ("w1", "w2")]
+    for worker in workers:
+        store.beat(worker, now=0.0)
+    table = f'"{schema_of(store)}".tramai_worker'
+    database.admin.execute(f"UPDATE {table} SET {column} = %s WHERE id = 'w1'", (value,))
+    name = value if column == "id" else "w1"
+    assert [worker.id for worker in store.workers(now=0.0)] == ["w2"]
+    assert store.verify() == (f"the worker {name} cannot be read",)
+    with pytest.raises(CheckpointCorrupt, match="its next beat writes it anew"):
+        store.drain(name, now=0.0)
+    if column == "body":
+        assert store.beat(workers[0], now=0.0) is True  # and hears that it was asked to end
+        assert [worker.id for worker in store.workers(now=0.0)] == ["w1", "w2"]
+        assert store.verify() == ()
+    store.close()
+
+
+def test_whoever_only_looks_is_told_that_the_tables_are_of_an_older_format(database: Database) -> None:
+    url = database.url()
+    assert older(url) is None  # there is nothing
+    open_store(url).close()
+    assert older(url) is None
+    schema = url.rpartition("=")[2]
+    database.admin.execute(f"UPDATE \"{schema}\".tramai_meta SET value = '3' WHERE name = 'format'")
+    assert older(url) == (3, 4)
+
+
+def test_a_run_with_labels_is_removed_without_a_look_at_the_labels_of_all_others(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: Any = database.store()
+    for number in range(3):
+        store.release(begin(store, FakeClock(), f"r{number}", labels=("a", "b")), now=0.0)
+    schema = schema_of(store)
+    admin = database.admin
+    many = "SELECT 'z' || i, i, i::text, -i FROM generate_series(1, 20000) AS i"
+    admin.execute(f'INSERT INTO "{schema}".tramai_label {many}')
+    admin.execute(f'ANALYZE "{schema}".tramai_label')
+    sent: list[tuple[Any, ...]] = []
+    real = Db.rows
+    monkeypatch.setattr(Db, "rows", lambda db, *given: sent.append(given) or real(db, *given))  # type: ignore[func-returns-value]
+    run = store.get("r1")
+    note = Note(at=5.0, type="removed")
+    store.bury("r1", note, revision=run.revision, status=Status.REMOVED, now=5.0)
+    found = admin.execute(f"SELECT run_id FROM \"{schema}\".tramai_label WHERE name = 'a' ORDER BY 1").fetchall()
+    assert found == [("r0",), ("r2",)]
+    (removal,) = [given for given in sent if "gone_label" in given[0]]
+    plan = "\n".join(row[0] for row in admin.execute(f"EXPLAIN {removal[0]}", removal[1]))
+    assert "Delete on tramai_label" in plan
+    assert "Seq Scan on tramai_label" not in plan, plan
     store.close()

@@ -135,20 +135,31 @@ class Pool(Groups):
 
     def workers(self, *, now: float) -> tuple[Worker, ...]:
         """The registry; see `Pool.workers`."""
-        return tuple(map(_worker_of, self._pool.call(lambda db, _: db.rows(self._sql.workers))))
+        found = self._pool.call(lambda db, _: db.rows(self._sql.workers))
+        return tuple(worker for row in found if (worker := _worker_of(row)) is not None)
 
     def drain(self, worker_id: str, *, now: float) -> Worker:
         """Ask a worker to end; see `Pool.drain`."""
         found = self._pool.call(lambda db, _: db.rows(self._sql.drain, (columns.name(worker_id),)))
         if not found:
             raise NotFound(kind="worker", name=worker_id)
-        return _worker_of(found[0])
+        worker = _worker_of(found[0])
+        if worker is None:
+            raise CheckpointCorrupt(
+                what=f"the entry of the worker {worker_id} is damaged; its next beat writes it anew"
+            )
+        return worker
 
     def leave(self, worker_id: str) -> None:
         """Forget a worker; see `Pool.leave`."""
         self._pool.call(lambda db, _: db.rows(self._sql.leave, (columns.name(worker_id),)))
 
     # What follows is done over one connection, in the middle of a call.
+
+    def _worker_faults(self, db: Db) -> list[str]:
+        """What is wrong with the registry."""
+        found = db.rows(self._sql.workers)
+        return [f"the worker {columns.name_of(row[0])} cannot be read" for row in found if _worker_of(row) is None]
 
     def _try(self, db: Db, found: list[Row], taking: _Taking) -> None:
         """Claim runs that were offered, in one statement, each if it still is as it was read."""
@@ -258,8 +269,13 @@ def _host(holder: Holder) -> str:
     return columns.name(f"{holder.host}:")
 
 
-def _worker_of(row: Row) -> Worker:
+def _worker_of(row: Row) -> Worker | None:
+    """The worker in a row; None when it is not as it was written."""
     from ..pool import Worker
 
-    body, age, draining = row
-    return replace(msgspec.json.decode(body, type=Worker), age=max(float(age), 0.0), draining=draining)
+    name, body, age, draining = row
+    try:
+        worker = msgspec.json.decode(body, type=Worker)
+    except msgspec.DecodeError:
+        return None
+    return replace(worker, age=max(float(age), 0.0), draining=draining) if columns.name(worker.id) == name else None

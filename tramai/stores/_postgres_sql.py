@@ -39,6 +39,7 @@ _GONE = ", ".join(
     for name in ("head", "lease", "record", "note")
 )
 _REPLACE = f"""{_FOUND}, {_GONE}, gone_label AS (DELETE FROM {{label}} AS t USING found WHERE t.run = found.run
+    AND t.name = ANY(%(was_labels)s::text[]) AND t.created = %(was_created)s AND t.run_id = %(run_id)s
     AND NOT (t.created = %(created)s AND t.name = ANY(%(labels)s::text[]))),
     moved AS (UPDATE {{run}} AS r SET id = %(key)s, workflow = %(workflow)s, digest = %(digest)s, status = %(status)s,
     queue = %(queue)s, priority = %(priority)s, created = %(created)s, start_key = %(start_key)s,
@@ -175,9 +176,9 @@ class Sql:
             "draining = w.draining AND w.started = excluded.started, started = excluded.started, body = excluded.body "
             "RETURNING draining"
         )
-        self.workers = self._named("SELECT body, {now}() - seen, draining FROM {worker} ORDER BY id")
+        self.workers = self._named("SELECT id, body, {now}() - seen, draining FROM {worker} ORDER BY id")
         self.drain = self._named(
-            "UPDATE {worker} SET draining = true WHERE id = %s RETURNING body, {now}() - seen, draining"
+            "UPDATE {worker} SET draining = true WHERE id = %s RETURNING id, body, {now}() - seen, draining"
         )
         self.leave = self._named("DELETE FROM {worker} WHERE id = %s")
 

@@ -32,6 +32,7 @@ class Whole(Reading):
     if TYPE_CHECKING:
 
         def _timetable_faults(self, db: Db) -> list[str]: ...
+        def _worker_faults(self, db: Db) -> list[str]: ...
 
     def adopt(self, bundle: Bundle) -> Run:
         """Take a whole run in; see `Portable.adopt`."""
@@ -126,7 +127,7 @@ class Whole(Reading):
             found = [f"the large value {sha} is damaged" for (sha,) in self._alone(db, self._sql.damaged_blobs)]
             for what, count in self._alone(db, self._sql.strays):
                 found += [f"{count} rows of table {what} belong to no run"] if count else []
-            return (*found, *self._timetable_faults(db))
+            return (*found, *self._timetable_faults(db), *self._worker_faults(db))
 
         return self._pool.call(attempt, limit=_LONG)
 

@@ -66,11 +66,11 @@ class Write(msgspec.Struct, frozen=True):
         lean = rows.lean_whole(run, kept.__setitem__)
         parts, values, tail = _tail(key, change, 0, kept)
         head = columns.head(key, lean, len(change.records), len(change.notes))
-        labels = sorted({columns.fitting("label", label) for label in run.labels})
+        labels = _labels(run)
         values |= columns.run_values(key, lean) | columns.life_values(lean) | columns.head_values(lean, head)
         values |= columns.lease_values(run.lease) | {"labels": labels}
         if was is not None:
-            values |= _was(was)
+            values |= _was(was) | {"was_created": float(was.run.created), "was_labels": _labels(was.run)}
         first = "create" if was is None else "replace"
         parts = (first, "head", "first lease", *(("labels",) if labels else ()), *parts, *_hint(run))
         return Write(parts, values, lean, head, tail)
@@ -153,6 +153,10 @@ def _tail(
 def text_of(rows: list[dict[str, Any]]) -> str:
     """Rows as JSON: one text is sent with less work than an array for each column."""
     return msgspec.json.encode(rows).decode()
+
+
+def _labels(run: Run) -> list[str]:
+    return sorted({columns.fitting("label", label) for label in run.labels})
 
 
 def _was(known: Header) -> dict[str, Any]:

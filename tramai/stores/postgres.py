@@ -75,6 +75,11 @@ class Postgres(Workers, Timetable):
             pool.close()
 
     @staticmethod
+    def newest() -> int:
+        """The format that tables have now."""
+        return len(schema.MIGRATIONS)
+
+    @staticmethod
     def ddl(where: str, found: int = 0) -> str:
         """The statements that bring the tables of a place from a format (0: nothing there) to the present one."""
         place = place_of(where)
