@@ -104,12 +104,17 @@ class Shared:
 
     @staticmethod
     def carry(together: Sequence[Parked], send: Send) -> None:
-        """Send these; each says then what became of it."""
+        """Send these; each says then what became of it. A run that is here twice, under a lease that it lost and its
+        own, is sent once: the rows of a statement know their run and not the lease."""
+        sent = {one.write.head.key: one for one in together}
+        for one in together:
+            if sent[one.write.head.key] is not one:
+                one.done = False
         try:
-            done = send([one.write for one in together])
+            done = send([one.write for one in sent.values()])
         except Exception:  # noqa: BLE001 - each looks for himself what became of his own
             return
-        for one in together:
+        for one in sent.values():
             one.done = one.write.head.key in done
 
     def carry_parked(self, together: Sequence[Parked], send: Send) -> None:

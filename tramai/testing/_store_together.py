@@ -11,7 +11,7 @@ import pytest
 from ..errors import CheckpointConflict, LeaseLost, TramaiError
 from ..store import Lease, Note, Status, Store
 from ._at_once import PATIENCE
-from ._store_given import Given, begin, change, done, expire, record
+from ._store_given import HERE, TTL, Given, begin, change, done, expire, record
 from .clock import FakeClock
 
 COUNT = 6
@@ -146,6 +146,22 @@ class Together(Given):
         answers = turns.all([lambda lease=lease: store.commit(lease, mine) for lease in (*old, young)])  # type: ignore[misc]
         assert [isinstance(one, LeaseLost) for one in answers] == [True, True, False]
         assert [len(store.journal(lease.run_id)) for lease in (*old, young)] == [0, 0, 1]
+
+    @pytest.mark.parametrize("late", [0, 1])
+    def test_who_lost_the_lease_changes_nothing_beside_the_one_who_has_it(
+        self, store: Store, clock: FakeClock, turns: Turns, late: int
+    ) -> None:
+        old = begin(store, clock, "twice")
+        store.release(old, now=clock.now())
+        _, new = store.claim("twice", owner="other", holder=HERE, ttl=TTL, now=clock.now())
+        over = change(clock, status=Status.COMPLETED, outputs="{}", release=True)
+        calls = [lambda: store.commit(new, change(clock, done(1, "mine")))]
+        calls.insert(late, lambda: store.commit(old, over))
+        answers = turns.all(calls)
+        assert isinstance(answers.pop(late), LeaseLost)
+        run = store.get("twice")
+        assert (run.status, run.lease, run.revision) == (Status.RUNNING, new, answers[0])
+        assert [one.path for one in store.journal("twice")] == ["mine"]
 
     def test_one_alone_is_written_too(self, store: Store, clock: FakeClock, turns: Turns) -> None:
         (lease, *_) = several(store, clock)
