@@ -99,6 +99,21 @@ def test_a_plan_knows_what_it_needs(step: str, loop: bool, spawns: bool) -> None
     assert (made.needs_loop, made.spawns) == (loop, spawns)
 
 
+@pytest.mark.parametrize(
+    ("step", "computes"),
+    [
+        ("local: 1", True),
+        ("foreach: {items: [1], do: [{id: in, local: 1}]}", True),
+        ("shell: make", False),
+        ("local: {call: 'm:f'}", False),
+        ("local: 1, schema: {maximum: 2}, retry: {max_attempts: 2, delay: 5m}", False),
+        ("foreach: {items: [1], do: [{id: in, local: 1, retry: {max_attempts: 2}}]}", False),
+    ],
+)
+def test_who_may_share_a_process_only_computes_and_never_waits_in_it(step: str, computes: bool) -> None:
+    assert planned(HEAD + f"steps:\n  - {{id: one, {step}}}\n").computes is computes
+
+
 def test_a_shell_step_with_a_timeout_needs_no_loop() -> None:
     assert not planned(HEAD + "steps:\n  - {id: one, shell: make, timeout: 5s}\n").needs_loop
 

@@ -89,8 +89,7 @@ class Plan:
         own = self.workflow
         if self.needs_loop or self.calls or own.secrets or own.concurrency is not None:
             return False
-        steps = [node.step for node in self._running()]
-        return all(not step.alone and (isinstance(step, Control) or step.pure()) for step in steps)
+        return all(_computes(node) for node in self._running())
 
     def _running(self) -> Iterator[Node]:
         """Everything that may run: the steps, and what their `verify` asks."""
@@ -172,6 +171,12 @@ def _is_timed(node: Node, *, limited: bool) -> bool:
     if limited and step.timed and not isinstance(step, Control):
         timed = True
     return timed and (isinstance(step, Control) or not (step.spawns or step.pure()))
+
+
+def _computes(node: Node) -> bool:
+    """Whether a step computes and no more: one that is tried again waits in its process until then."""
+    step, once = node.step, node.retry is None or node.retry.max_attempts == 1
+    return once and not step.alone and (isinstance(step, Control) or step.pure())
 
 
 def load(path: str) -> Plan:
