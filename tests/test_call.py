@@ -226,13 +226,50 @@ def test_the_deadline_of_a_call_counts_while_the_called_run_sleeps(tmp_path: Pat
     clock = FakeClock()
     child = CHILD.replace("  - id: check\n", "  - id: wait\n    delay: 2h\n  - id: check\n")
     path = write(tmp_path, child=child, parent=PARENT.replace("outputs:", "    deadline: 1h\noutputs:"))
-    assert start(path, store, clock=clock).status == "sleeping"
+    result = start(path, store, clock=clock)
+    assert (result.status, result.wake_at) == ("sleeping", clock.now() + 3600)
     clock.advance(7200)
     result = engine.resume(RUN, store=store, clock=clock)
     assert (result.status, (result.error or {}).get("type")) == ("failed", "timeout")
     assert "deadline" in (result.error or {})["message"]
     # Whoever goes on with it gives it as much time again.
     assert engine.resume(RUN, store=store, clock=clock).outputs == {"got": 8}
+
+
+def test_a_called_run_on_which_a_container_has_given_up_is_cancelled_when_its_caller_is_over(
+    tmp_path: Path, store: Memory
+) -> None:
+    clock = FakeClock()
+    child = CHILD.replace("  - id: check\n", "  - id: wait\n    delay: 2h\n  - id: check\n")
+    parent = """\
+tramai: 1
+name: parent
+steps:
+  - id: box
+    deadline: 1h
+    foreach:
+      items: [good, bad]
+      on_error: collect
+      do: [{id: ask, call: {workflow: ./child.yaml, with: {n: 1, mood: "${{ item }}"}}}]
+    catch: [{on: [timeout], output: late}]
+  - {id: wait, delay: 1h}
+"""
+    result = start(write(tmp_path, child=child, parent=parent), store, clock=clock)
+    assert (result.status, result.wake_at) == ("sleeping", clock.now() + 3600)
+    clock.advance(3600)
+    assert engine.resume(RUN, store=store, clock=clock).status == "sleeping"
+    assert [store.get(run_id).status for run_id in called(store)] == [Status.SLEEPING]
+    clock.advance(3600)
+    assert engine.resume(RUN, store=store, clock=clock).status == "completed"
+    assert [store.get(run_id).status for run_id in called(store)] == [Status.CANCELLED]
+
+
+def test_a_called_run_that_has_failed_stays_so_when_its_caller_is_completed(tmp_path: Path, store: Memory) -> None:
+    call = "{workflow: ./child.yaml, with: {n: 1, mood: bad}}"
+    each = f"foreach: {{items: [1], on_error: collect, do: [{{id: one, call: {call}}}]}}"
+    parent = f"tramai: 1\nname: parent\nsteps:\n  - id: ask\n    {each}\n"
+    assert start(write(tmp_path, child=CHILD, parent=parent), store).status == "completed"
+    assert [store.get(run_id).status for run_id in called(store)] == [Status.FAILED]
 
 
 def test_a_called_run_in_other_hands_is_waited_for(tmp_path: Path, store: Memory) -> None:

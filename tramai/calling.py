@@ -6,13 +6,14 @@ whoever goes on with the caller finds it again: a run that had begun is gone on 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from .codec import Json, encode, sha256
-from .errors import BugError, GroupFull, InvalidInput, LeaseHeld, OutcomeUnknown, SecretMissing
+from .errors import BugError, GroupFull, InvalidInput, LeaseHeld, NotFound, OutcomeUnknown, SecretMissing
 from .inputs import bind
 from .interrupt import Interrupt
 from .meter import Meter, Used
@@ -22,7 +23,7 @@ from .permits import Permits
 from .plan import Plan
 from .results import Result
 from .step import Done, Outcome, StepError, Usage
-from .store import Mark, Record, Run
+from .store import Mark, Record, Run, Status, Store
 from .target import Target
 
 if TYPE_CHECKING:
@@ -92,6 +93,15 @@ def open_calls(records: Iterable[Record]) -> tuple[str, ...]:
             for path in [path for path in found if path.startswith(numbered)]:
                 del found[path]
     return tuple(found.values())
+
+
+def let_go(store: Store, children: Children, decided: Iterable[Record], *, cancelled: bool) -> None:
+    """Cancel the called runs that nobody will go on with: all that are open when their caller is `cancelled`; when it
+    is completed, those that did not come to an end before a container around them had given up."""
+    for run_id in open_calls(decided):
+        with contextlib.suppress(NotFound):
+            if cancelled or store.get(run_id).status is not Status.FAILED:
+                children.cancel(run_id)
 
 
 async def call(

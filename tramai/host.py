@@ -19,7 +19,7 @@ from .finishing import finish
 from .interrupt import Interrupt
 from .journal import Journal, Past
 from .meter import LimitReached, Meter
-from .outcomes import GoBack, StepFailed, Suspended, failure
+from .outcomes import Blocked, GoBack, StepFailed, Suspended, failure
 from .paths import SUSPENDED
 from .permits import Permits
 from .plan import Plan
@@ -259,7 +259,7 @@ class StoreHost(Bookkeeper):
         try:
             if self.audience.news("started", path, attempt):
                 self.audience.started(node, path, attempt, began)
-            outcome = await self._outcome(node, ctx)
+            outcome = await self._outcome(node, ctx, ends)
             if isinstance(outcome, Reject):
                 raise StepError("rejected", self.redactor.text(outcome.reason), details=outcome.details)
             if isinstance(outcome, Redo):  # before its end is recorded: a resume must not take it for an ordinary one
@@ -287,17 +287,27 @@ class StoreHost(Bookkeeper):
         note = node.step.note(outcome.result) if self.audience.observers else None
         return await self.complete(node, path, attempt, began, output, saves, outcome.usage, pure=pure, note=note)
 
-    async def _outcome(self, node: Node, ctx: StepContext) -> Outcome:
+    async def _outcome(self, node: Node, ctx: StepContext, ends: float | None) -> Outcome:
         """Run the step, and wait in place for a suspension that is short enough."""
         while True:
-            outcome = await self.timed(node, ctx)
+            try:
+                outcome = await self.timed(node, ctx)
+            except Blocked:
+                raise
+            except Suspended as called:  # it is a run that it has called which cannot go on
+                raise self._by(node, called, ends) from None
             if not isinstance(outcome, Suspend):
                 return outcome
-            left = None if outcome.until is None else outcome.until - self.clock.now()
+            asleep = self._by(node, Suspended(outcome.until, waiting=outcome.waiting), ends)
+            left = None if asleep.until is None else max(asleep.until - self.clock.now(), 0.0)
             await self.durable(pure=False)
             if left is None or left > self.wait or (outcome.waiting and self.asks):
-                raise Suspended(outcome.until, waiting=outcome.waiting)
-            await self._rest(min(max(left, 0.0), GLANCE) if outcome.waiting else max(left, 0.0))
+                raise asleep
+            await self._rest(min(left, GLANCE) if outcome.waiting else left)
+
+    def _by(self, node: Node, asleep: Suspended, ends: float | None) -> Suspended:
+        """A suspension that ends with the `deadline` of its step."""
+        return asleep if ends is None else asleep.by(ends, self.clock.now(), f"deadline of {node.deadline:g}s")
 
     async def timed(self, node: Node, ctx: StepContext) -> Outcome:
         """Run the step within its time."""

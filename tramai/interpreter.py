@@ -5,7 +5,7 @@ Resume is nothing but walking again from the start: a path whose end is in the j
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +15,7 @@ from .definition import Workflow
 from .error_types import matches
 from .expression import ExpressionError, Missing, Value, evaluate, test
 from .finishing import finish, meet
-from .outcomes import GoBack, StepFailed, allowed, failure
+from .outcomes import Blocked, GoBack, StepFailed, Suspended, allowed, failure
 from .rounds import Course
 from .scope import Steps, View, absent, failed_view, skip_inside
 from .step import Block, Catch, Control, Node, StepError
@@ -259,13 +259,7 @@ class Interpreter:
             raise GoBack(sent["to"])
         self.host.opened(node, path)
         try:
-            left = None if node.deadline is None else await self._time_left(node, path)
-            work = step.walk(walk)
-            limits = [seconds for seconds in (node.timeout, left) if seconds is not None]
-            if limits:
-                result = await self.host.within(min(limits), work, allowed(node.timeout, left) or "time")
-            else:
-                result = await work
+            result = await self._in_time(node, path, step.walk(walk))
             output, saves = finish(node, result, scope, self.workflow.state)
             return await self.host.closed(node, path, output, saves)
         except StepError as error:
@@ -281,11 +275,25 @@ class Interpreter:
             self.host.failed(node, path, {"type": "rejected", "message": f"sent back to '{to}'"})
             raise
 
-    async def _time_left(self, node: Node, path: str) -> float:
-        """Seconds until the `deadline`, which counts from the step's first beginning."""
-        assert node.deadline is not None
-        began: float = await self.host.once(f"{path}@deadline", node.verb, self.host.now)
-        return max(began + node.deadline - self.host.now(), 0.0)
+    async def _in_time(self, node: Node, path: str, work: Awaitable[Any]) -> Any:
+        """What the walk gives, within the time of its step. The `deadline` counts from the step's first beginning, and
+        whoever sleeps or waits wakes when it has come."""
+        ends = None
+        if node.deadline is not None:
+            began: float = await self.host.once(f"{path}@deadline", node.verb, self.host.now)
+            ends = began + node.deadline
+        left = None if ends is None else max(ends - self.host.now(), 0.0)
+        limits = [seconds for seconds in (node.timeout, left) if seconds is not None]
+        try:
+            if not limits:
+                return await work
+            return await self.host.within(min(limits), work, allowed(node.timeout, left) or "time")
+        except Blocked:
+            raise
+        except Suspended as asleep:
+            if ends is None:
+                raise
+            raise asleep.by(ends, self.host.now(), f"deadline of {node.deadline:g}s") from None
 
     def _failed(self, node: Node, path: str, error: StepError) -> StepFailed:
         failed = failure(node.id, path, error)

@@ -30,6 +30,12 @@ class Suspended(Exception):
         self.waiting = waiting or until is None
         super().__init__("suspended")
 
+    def by(self, ends: float, now: float, allowed: str) -> Suspended:
+        """The same, no longer than until an instant at which the step's time is over; StepError when that has come."""
+        if ends <= now:
+            raise StepError("timeout", f"the step took longer than its {allowed}") from None
+        return Suspended(ends if self.until is None else min(self.until, ends), waiting=self.waiting)
+
 
 class Blocked(Suspended):
     """The run cannot go on before somebody says what became of a step; `error` is the record, as JSON text."""

@@ -345,6 +345,8 @@ class Session:
         now = self.clock.now()
         error = self.redactor.error(error) if error is not None else None
         kept = stored or Status(status)
+        if kept is Status.COMPLETED:
+            self._let_go(cancelled=False)
         self.journal.note(f"run.{status}")
         if kept is Status.FAILED and self.options.again is not None:
             kept, wake_at = self.options.again.judge(self.journal, error, now)
@@ -374,9 +376,7 @@ class Session:
 
     def _stopped(self, reason: str) -> Result:
         if reason == "cancelled":
-            if self.children is not None:
-                for run_id in self._open_calls():
-                    self.children.cancel(run_id)
+            self._let_go(cancelled=True)
             return self._end("cancelled", error=dict(_CANCELLED))
         if reason == "lease_lost":
             self.audience.signal("lease.conflict", owner=self.journal.lease.owner, code=LeaseLost.code)
@@ -384,11 +384,12 @@ class Session:
             return Result(run_id=self.before.run_id, status="interrupted", exit_status=5, error=error)
         return self._end("interrupted", stored=Status.READY)
 
-    def _open_calls(self) -> tuple[str, ...]:
-        from .calling import open_calls
+    def _let_go(self, *, cancelled: bool) -> None:
+        open_ = [past.decided for past in self.journal.pasts.values() if past.decided and past.end is None]
+        if self.children is not None and any(record.verb == "call" for record in open_):
+            from .calling import let_go
 
-        decided = (past.decided for past in self.journal.pasts.values() if past.end is None)
-        return open_calls(record for record in decided if record is not None)
+            let_go(self.store, self.children, open_, cancelled=cancelled)
 
     def _give_up(self) -> None:
         """Release the lease if that is still possible; the error that led here matters more."""

@@ -72,7 +72,7 @@ def _due(store: Store, run: Run, by: float) -> bool:
     from . import deciding
     from .calling import open_calls
 
-    if deciding.due(store, run, by):
+    if deciding.due(store, run, by) or (run.wake_at is not None and run.wake_at <= by):
         return True
     for run_id in open_calls(store.journal(run.run_id)):
         with contextlib.suppress(NotFound):  # it was never made, or is removed: nothing of it is waited for

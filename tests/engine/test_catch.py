@@ -339,6 +339,30 @@ def test_a_deadline_of_a_container_counts_from_its_first_beginning(store: Memory
     assert (result.error["type"], result.error["step"]) == ("timeout", "all")
 
 
+@pytest.mark.parametrize("inside", [{"gate": {"ask": "Go on?"}}, {"delay": "5h"}])
+def test_whoever_sleeps_or_waits_in_a_container_wakes_at_its_deadline(store: Memory, inside: dict[str, Any]) -> None:
+    clock = FakeClock()
+    made = make([{"id": "all", "foreach": {"items": [1], "do": [{"id": "one", **inside}]}, "deadline": "2h"}])
+    result = run(store, made, clock=clock)
+    assert (result.status, result.wake_at) == ("waiting" if "gate" in inside else "sleeping", clock.now() + 7200)
+    clock.advance(7199)
+    assert engine.resume(RUN, store=store, clock=clock).wake_at == clock.now() + 1
+    clock.advance(1)
+    result = engine.resume(RUN, store=store, clock=clock)
+    assert result.error is not None
+    assert (result.error["type"], result.error["step"]) == ("timeout", "all")
+
+
+def test_a_gate_waits_no_longer_than_its_deadline(store: Memory) -> None:
+    clock = FakeClock()
+    result = run(store, make([{"id": "a", "gate": {"ask": "Go on?"}, "deadline": "2h"}]), clock=clock)
+    assert (result.status, result.wake_at) == ("waiting", clock.now() + 7200)
+    clock.advance(7200)
+    result = engine.resume(RUN, store=store, clock=clock)
+    assert (result.status, (result.error or {}).get("type")) == ("failed", "timeout")
+    assert "deadline" in (result.error or {})["message"]
+
+
 def test_a_retry_is_made_only_while_its_condition_holds(store: Memory) -> None:
     def attempts(condition: str) -> int:
         counted = name()
