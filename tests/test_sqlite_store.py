@@ -573,3 +573,27 @@ def test_when_what_several_have_in_common_fails_each_is_written_by_itself(
     assert isinstance(answers[0], LeaseLost)
     assert [len(store.journal(lease.run_id)) for lease in leases] == [0, 1, 1, 1]
     store.close()
+
+
+def test_commits_that_go_together_wait_once_for_a_file_that_another_keeps(
+    path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Sqlite(str(path))
+    leases = [begin(store, clock, f"r{number}") for number in range(4)]
+    other, turns, waits = raw(path), Turns(store), []
+
+    def patiently() -> Any:
+        waits.append(1)
+        return _files.patiently()
+
+    monkeypatch.setattr(_files, "PATIENCE", 0.05)
+    monkeypatch.setattr(_sqlite_connection, "patiently", patiently)
+    calls = [lambda lease=lease: store.commit(lease, change(clock, done(1, "mine"))) for lease in leases]
+    other.execute("BEGIN IMMEDIATE")
+    answers = turns.all(calls)  # type: ignore[arg-type]
+    assert [isinstance(one, StoreUnavailable) and "busy" in str(one) for one in answers] == [True] * 4
+    assert (len(waits), len(set(map(id, answers)))) == (1, 4)
+    other.execute("ROLLBACK")
+    assert [isinstance(one, int) for one in turns.all(calls)] == [True] * 4  # type: ignore[arg-type]
+    other.close()
+    store.close()

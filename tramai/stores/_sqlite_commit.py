@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from .. import rules
-from ..errors import LeaseLost, NotFound, TramaiError
+from ..errors import LeaseLost, NotFound, StoreUnavailable, TramaiError
 from ..store import Change, Lease
 from . import _rows as rows
 from . import _sqlite_rows as columns
@@ -73,12 +73,14 @@ class Commits:
 
     def _commit_all(self, together: Sequence[Parked]) -> None:
         """Several commits in one transaction, each taken back by itself when it is refused; when the whole of them
-        fails, each finds out for itself why."""
+        fails, each finds out for itself why, unless it did not even begin: nobody waits for that again."""
         if len(together) == 1:
             return
         done: list[tuple[Parked, rows.Head]] = []
+        began = False
         try:
             with self._connection as execute:
+                began = True
                 for one in together:
                     execute("SAVEPOINT one")
                     try:
@@ -87,9 +89,10 @@ class Commits:
                         execute("ROLLBACK TO one")
                         one.error = error
                     execute("RELEASE one")
-        except Exception:  # noqa: BLE001 - nothing of it was written
+        except Exception as error:  # noqa: BLE001 - nothing of it was written
+            same = None if began or not isinstance(error, StoreUnavailable) else error
             for one in together:
-                one.error = None
+                one.error = same and StoreUnavailable(what=str(same.details["what"]), hint=same.hint)
             return
         for one, after in done:
             self._remember(one.lease.run_id, after)
