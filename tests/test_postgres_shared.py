@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from tests.postgres import Database
 from tramai.cli._strands import Strands
-from tramai.errors import LeaseLost
+from tramai.errors import LeaseLost, StoreUnavailable
 from tramai.pool import Wanted, pooled
 from tramai.store import Lease, Mark, Status
+from tramai.stores import _postgres_connection, open_store, postgres
 from tramai.stores import _postgres_many as many
-from tramai.stores import open_store
+from tramai.stores._postgres_failures import Lost
 from tramai.testing._store_given import HERE, change, new_run, record
 from tramai.testing.clock import FakeClock
 
@@ -240,3 +241,26 @@ def test_a_claim_of_several_takes_none_that_was_taken_meanwhile(store: Any, url:
     assert [one.run_id for one in found] == ["r00", "r01", "r03", "r04", "r05"]
     assert (other.get("r02").lease.owner, other.get("r02").fence) == ("other", 1)
     other.close()
+
+
+def test_who_shares_a_statement_has_as_much_patience_with_the_server_as_alone(
+    store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases, strands, answers = taken(store, 3), Strands(), []
+    strands.send = store.gather(strands.park)
+    away, connect = iter([True, True]), _postgres_connection.connect
+
+    def sometimes(*arguments: Any, **named: Any) -> Any:
+        if next(away, False):
+            raise Lost(StoreUnavailable(what="away"), sent=False)
+        return connect(*arguments, **named)
+
+    monkeypatch.setattr(_postgres_connection, "connect", sometimes)
+    monkeypatch.setattr(postgres, "OPENING", 0.0)
+    store._pool._forget()
+    one = change(FakeClock(), record(1, "one", Mark.COMPLETED))
+    for lease in leases:
+        strands.begin(lambda lease=lease: answers.append(caught(lambda: store.commit(lease, one))))  # type: ignore[misc]
+    strands.turn()
+    assert [isinstance(answer, int) for answer in answers] == [True] * 3, answers
+    assert [len(store.journal(lease.run_id)) for lease in leases] == [1] * 3

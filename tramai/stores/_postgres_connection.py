@@ -141,12 +141,20 @@ class Pool:
         self._worn_out = False
         self._plain = place.pooled
 
-    def call(self, attempt: Callable[[Db, bool], _T], *, patience: float = PATIENCE, limit: float = LIMIT) -> _T:
+    def call(
+        self,
+        attempt: Callable[[Db, bool], _T],
+        *,
+        patience: float = PATIENCE,
+        limit: float = LIMIT,
+        followed: bool = False,
+    ) -> _T:
         """Call `attempt(db, doubt)` until no connection breaks under it.
 
         `doubt` is true once a connection broke while something was under way: it may or may not have been done, and
         the attempt looks before it does it again. When patience runs out, the error. Patience is granted once: while
-        the server stays away, later calls fail at their first try.
+        the server stays away, later calls fail at their first try; not after a call that is `followed` by others who
+        try the same with more patience.
         """
         began = time.monotonic()
         doubt, pause = False, 0.0
@@ -167,7 +175,7 @@ class Pool:
                 self._forget()
             left = began + (patience if self._met else min(patience, OPENING)) - time.monotonic()
             if left <= 0.0 or self._worn_out:
-                self._worn_out = True
+                self._worn_out = self._worn_out or not followed
                 failure.__context__ = behind  # for diagnostics
                 raise failure from None
             time.sleep(min(pause, left))

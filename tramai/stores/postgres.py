@@ -236,7 +236,7 @@ class Postgres(Workers, Timetable):
                 raise busy()  # each looks for himself what became of his own
             return {row[0] for row in db.rows(self._sql.commit_many, many.commits(writes))}
 
-        return self._pool.call(attempt, patience=OPENING)
+        return self._pool.call(attempt, patience=OPENING, followed=True)
 
     def _done(self, known: Header, write: Write) -> int:
         self._remember(Header(write.run, write.head, known.now))
