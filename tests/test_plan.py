@@ -114,6 +114,12 @@ def test_who_may_share_a_process_only_computes_and_never_waits_in_it(step: str, 
     assert planned(HEAD + f"steps:\n  - {{id: one, {step}}}\n").computes is computes
 
 
+def test_a_run_whose_time_is_limited_spends_it_beside_no_other() -> None:
+    steps = "steps:\n  - {id: one, local: 1}\n"
+    assert planned(HEAD + "limits: {max_step_executions: 5}\n" + steps).computes
+    assert not planned(HEAD + "limits: {timeout: 5s}\n" + steps).computes
+
+
 def test_a_shell_step_with_a_timeout_needs_no_loop() -> None:
     assert not planned(HEAD + "steps:\n  - {id: one, shell: make, timeout: 5s}\n").needs_loop
 

@@ -89,6 +89,8 @@ class Plan:
         own = self.workflow
         if self.needs_loop or self.calls or own.secrets or own.concurrency is not None:
             return False
+        if own.limits.timeout is not None:  # what others compute meanwhile is not its running time
+            return False
         return all(_computes(node) for node in self._running())
 
     def _running(self) -> Iterator[Node]:
