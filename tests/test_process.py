@@ -316,8 +316,10 @@ def test_a_process_that_left_the_group_ends_with_the_child(left: str, nap: str) 
     assert not alive(nap)
 
 
-def test_a_daemon_can_be_left_on_purpose(nap: str) -> None:
-    run(f"env -u TRAMAI_COOKIE setsid -f sleep {nap} >/dev/null 2>&1")
+def test_a_daemon_can_be_left_on_purpose(nap: str, tmp_path: Path) -> None:
+    there = tmp_path / "there"  # until it has left the group it belongs to the child
+    daemon = f"env -u TRAMAI_COOKIE setsid -f sh -c 'echo > {there}; exec sleep {nap}' >/dev/null 2>&1"
+    run(f"{daemon}; while [ ! -e {there} ]; do sleep 0.01; done")
     assert alive(nap)
 
 
