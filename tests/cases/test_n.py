@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import islice, pairwise
 from pathlib import Path
@@ -107,11 +107,23 @@ def registered(tramai: Call, cron: str, zone: str, more: str = "overlap: allow")
     return dict(one)
 
 
+_NIGHTS: list[Night] = []
+
+
+@pytest.fixture(autouse=True)
+def _close() -> Iterator[None]:
+    """Nights end with their test, and so do their stores."""
+    yield
+    while _NIGHTS:
+        _NIGHTS.pop().store.close()
+
+
 class Night:
     """A store, the hours, and schedulers that come and go."""
 
     def __init__(self, tramai: Call, start: str) -> None:
         self._tramai = tramai
+        _NIGHTS.append(self)
         self.store = timetabled(open_store("sqlite:.tramai/tramai.db"))
         self.clock = FakeClock(datetime.fromisoformat(start).timestamp())
         (entry,) = self.store.roster(now=self.clock.now()).entries

@@ -369,6 +369,7 @@ def test_a_scheduler_that_cannot_go_on_ends_its_worker_and_is_told_there(
         until.close()
     assert stop.is_set
     stop.close()
+    session.close()
 
 
 def test_a_store_in_trouble_is_told_once_and_when_it_is_back(tramai: Call) -> None:

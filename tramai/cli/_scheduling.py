@@ -63,8 +63,8 @@ class Loop:
         return self._away
 
 
-def made(session: Session, tell: Tell, stop: Interrupt, poll: float, name: str) -> Loop:
-    """A scheduler with a store of its own, ready to turn."""
+def made(session: Session, tell: Tell, stop: Interrupt, poll: float, name: str, until: contextlib.ExitStack) -> Loop:
+    """A scheduler with a store of its own, ready to turn; the store is open until then."""
     from ..results import Options
     from ..scheduler import Scheduler
     from ..stores import open_store
@@ -72,6 +72,7 @@ def made(session: Session, tell: Tell, stop: Interrupt, poll: float, name: str) 
 
     session.store()  # made, if there is none
     store = timetabled(open_store(session.settings.store))
+    until.callback(store.close)
     options = Options(interrupt=stop, diagnostics=session.diagnose)
     return Loop(Scheduler(store, tell, by=name, options=options), tell, stop, poll)
 
@@ -87,7 +88,7 @@ def join(
 
     over = Interrupt()
     stop.on_set(lambda: over.set("signal"))
-    loop = made(session, tell, over, poll, name)
+    loop = made(session, tell, over, poll, name, until)
     if once:
         loop.turn()
         return
@@ -128,8 +129,8 @@ def serve(session: Session, poll: str) -> int:
     watching = _observers.made(session.settings.observers)
     told = Teller(session, [one for one in watching if hasattr(one, "signal")])
     told.worker = scheduler.here()
-    with Signals("stopping: the times to come are left to others") as signals:
-        loop = made(session, told, signals.interrupt, pause, told.worker)
+    with Signals("stopping: the times to come are left to others") as signals, contextlib.ExitStack() as until:
+        loop = made(session, told, signals.interrupt, pause, told.worker, until)
         about: dict[str, Any] = {"poll": pause}
         told("schedule.serving", about)
         loop.run()
