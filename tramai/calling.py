@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from .called import called_run
 from .codec import Json, encode, sha256
 from .errors import BugError, GroupFull, InvalidInput, LeaseHeld, NotFound, OutcomeUnknown, SecretMissing
 from .inputs import bind
 from .interrupt import Interrupt
 from .meter import Meter, Used
 from .outcomes import Blocked, Suspended
-from .paths import is_aside
 from .permits import Permits
 from .plan import Plan
 from .results import Result
@@ -74,18 +74,12 @@ def child_id(caller: str, path: str) -> str:
     return f"{head}-7{digest[12:15]}-8{digest[15:18]}-{digest[18:30]}"
 
 
-def is_call(record: Record) -> bool:
-    """Whether a record says which run a step calls; the clause of a `catch` that such a step has entered does not."""
-    told = record.mark is Mark.DECIDED and record.verb == "call" and record.value is not None
-    return told and (not is_aside(record.path) or "@tool[" in record.path)
-
-
 def open_calls(records: Iterable[Record]) -> tuple[str, ...]:
     """The called runs whose step has not ended."""
     found: dict[str, str] = {}
     for record in records:
-        if is_call(record):
-            found[record.path] = str(msgspec.json.decode(record.value or "null")["run_id"])
+        if (run_id := called_run(record)) is not None:
+            found[record.path] = run_id
         elif record.mark is Mark.COMPLETED:
             found.pop(record.path, None)
         if found and (record.mark is Mark.COMPLETED or record.mark is Mark.FAILED):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from .calling import is_call
+from .called import called_run
 from .codec import decode, encode
 from .errors import NotFound, NotInThatState, UsageError
 from .expression import suggest
@@ -82,7 +82,7 @@ def before(run: Run, place: Place, records: Sequence[Record]) -> tuple[Record, .
         for record in records
         if (record.path in place.around and record.mark is Mark.DECIDED)
         # The runs that were called stay those of the run that called them.
-        or ((record.path in place.before or record.path.startswith(inside)) and not is_call(record))
+        or ((record.path in place.before or record.path.startswith(inside)) and called_run(record) is None)
     ]
     return tuple(replace(record, seq=seq, fence=0) for seq, record in enumerate(kept, 1))
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .called import called_run
 from .clock import Clock
-from .codec import decode
 from .errors import CheckpointConflict, CheckpointCorrupt, ConfigurationError, LeaseHeld, NotFound, NotInThatState
 from .portable import portable
 from .rules import cursor_text
-from .store import CALLED, Change, Lease, Mark, Note, Record, Run, Status, Store
+from .store import CALLED, Change, Lease, Note, Run, Status, Store
 
 OVER = (Status.COMPLETED, Status.CANCELLED, Status.DEAD)
 """Runs that nothing will ever change."""
@@ -167,7 +167,7 @@ class Retaining:
         if awaited(self._store, run):
             return
         with contextlib.suppress(CheckpointCorrupt):
-            for name in _called(self._store.journal(run_id)):
+            for name in filter(None, map(called_run, self._store.journal(run_id))):
                 with contextlib.suppress(NotFound):
                     one = self._store.get(name)
                     if one.status in OVER:
@@ -209,15 +209,6 @@ def _every(store: Store, status: Status) -> Iterator[Run]:
 
 def _caller(run: Run) -> str | None:
     return run.started_by.removeprefix(CALLED) if run.started_by.startswith(CALLED) else None
-
-
-def _called(records: Iterable[Record]) -> Iterator[str]:
-    """The runs that a run has called."""
-    for record in records:
-        if record.mark is Mark.DECIDED and record.verb == "call" and record.value is not None:
-            told = decode(record.value)
-            if isinstance(told, dict) and "run_id" in told:  # not the clause of a `catch` that it has entered
-                yield str(told["run_id"])
 
 
 def _remove_logs(folder: str, run_id: str) -> None:

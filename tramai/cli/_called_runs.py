@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..called import called_run
 from ..errors import NotFound
-from ..store import Mark, Record, Run, Store
+from ..store import Record, Run, Store
 from . import _fold
 from ._export_documents import CalledRun, CalledStep
 from ._standing import Standing
@@ -72,8 +72,6 @@ def _places(records: Iterable[Record]) -> dict[str, str]:
     """The step that called it, by the id of each run."""
     found: dict[str, str] = {}
     for record in records:
-        if record.mark is Mark.DECIDED and record.verb == "call" and record.value is not None:
-            value = json.loads(record.value)
-            if isinstance(value, dict) and isinstance(value.get("run_id"), str):
-                found.setdefault(value["run_id"], record.path)
+        if (run_id := called_run(record)) is not None:
+            found.setdefault(run_id, record.path)
     return found

@@ -253,6 +253,11 @@ def verb(name: str, *examples: str, summary: str | None = None) -> Callable[[Cal
     return wrap
 
 
+def inputs(help: str) -> Callable[[Any], Any]:
+    """The option `-i` of a verb that binds inputs."""
+    return click.option("-i", "--input", "pairs", metavar="KEY=VALUE", multiple=True, help=help)
+
+
 def _as_written(text: str) -> str:
     """A docstring whose line breaks are kept: a command that is broken over two lines cannot be copied."""
     import inspect

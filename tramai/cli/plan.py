@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..duration import spell
-from ._group import verb
+from ._group import inputs, verb
 from ._session import Session
 from ._terminal import cells, pad, safe
 
@@ -25,7 +25,7 @@ _SAID = ("timeout", "max_tokens", "max_cost_usd")
 
 @verb("plan", "tramai plan review.yaml -i base=main", "tramai plan review.yaml --json")
 @click.argument("file", metavar="FILE")
-@click.option("-i", "--input", "pairs", metavar="KEY=VALUE", multiple=True, help="An input, as for `tramai run`.")
+@inputs("An input, as for `tramai run`.")
 @click.option("--inputs", "inputs_file", metavar="FILE", help="Inputs from a file, as for `tramai run`.")
 def command(session: Session, file: str, pairs: tuple[str, ...], inputs_file: str | None) -> int:
     """Show what a run of FILE would do, without doing it; as `tramai run -n`.

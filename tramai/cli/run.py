@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ._group import keep, verb
+from ._group import inputs, keep, verb
 from ._session import Session
 
 EXECUTION = (
@@ -63,14 +63,7 @@ def execution(function: Callable[..., int]) -> Callable[..., int]:
     "tramai run nightly.yaml --detach --queue reports",
 )
 @click.argument("file", metavar="FILE")
-@click.option(
-    "-i",
-    "--input",
-    "pairs",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="An input: KEY=VALUE as the declared type, KEY:=JSON, or KEY=@FILE for a file's text.",
-)
+@inputs("An input: KEY=VALUE as the declared type, KEY:=JSON, or KEY=@FILE for a file's text.")
 @click.option(
     "--inputs", "inputs_file", metavar="FILE", help="Inputs from a JSON, YAML or TOML file; - is JSON on stdin."
 )

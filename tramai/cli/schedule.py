@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ._group import noun, verb
+from ._group import inputs, noun, verb
 from ._session import Session
 from ._terminal import safe
 
@@ -164,14 +164,7 @@ def preview(session: Session, what: str, zone: str | None, count: int, after: st
     summary="Start a run of a schedule now.",
 )
 @click.argument("name", metavar="SCHEDULE")
-@click.option(
-    "-i",
-    "--input",
-    "pairs",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="An input other than the schedule's: KEY=VALUE, KEY:=JSON, or KEY=@FILE for a file's text.",
-)
+@inputs("An input other than the schedule's: KEY=VALUE, KEY:=JSON, or KEY=@FILE for a file's text.")
 def start(session: Session, name: str, pairs: tuple[str, ...]) -> int:
     """Start a run of a schedule now, with its inputs, for a worker to carry out.
     What is given by -i takes the place of the schedule's own input.
