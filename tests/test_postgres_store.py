@@ -1018,7 +1018,7 @@ def test_a_store_gives_its_connections_back(database: Database) -> None:
 
 def test_two_workers_share_a_store_and_one_takes_over_from_the_other(database: Database, tmp_path: Path) -> None:
     url = database.url()
-    steps = "  - {id: it, replay: replayable, shell: 'echo x >> tries; [ -e go ] || sleep 60'}\n"
+    steps = "  - {id: it, replay: replayable, shell: 'echo x >> tries; [ -e go ] || { echo > asleep; sleep 60; }'}\n"
     (tmp_path / "slow.yaml").write_text(f"tramai: 1\nname: slow\nsteps:\n{steps}", encoding="utf-8")
     (tmp_path / "fine.yaml").write_text(
         "tramai: 1\nname: fine\nsteps:\n  - {id: it, replay: replayable, shell: 'echo 1'}\n", encoding="utf-8"
@@ -1036,7 +1036,7 @@ def test_two_workers_share_a_store_and_one_takes_over_from_the_other(database: D
         )
     first = worker()
     try:
-        assert eventually((tmp_path / "tries").exists, within=30)
+        assert eventually((tmp_path / "asleep").exists, within=30)
         first.kill()
         (tmp_path / "go").touch()
         ends = [one.communicate(timeout=60)[1] for one in (worker("--once"), worker("--once"))]
